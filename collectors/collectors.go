@@ -1,0 +1,115 @@
+// Package collectors reads subsystems while a run lasts. A Source reads one of
+// them once; Poll reads it on a grid and writes the batches into the record.
+// What cannot be read is a fault in the record, and the other sources go on.
+package collectors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"chokepoint/collectors/metric"
+	"chokepoint/collectors/record"
+)
+
+// Source takes a reading of one subsystem. It keeps no state between readings.
+type Source interface {
+	// Name is lower case and dotted, such as "mysql.digests".
+	Name() string
+	Metrics() []metric.Desc
+	// Read adds raw counters and gauges to b, never rates.
+	Read(ctx context.Context, b *record.Batch) error
+}
+
+// Recorder writes readings into one record, on one clock.
+type Recorder struct {
+	W *record.Writer
+	// Now is the time since the start of the record.
+	Now func() time.Duration
+}
+
+// Event writes an event of now.
+func (r Recorder) Event(kind, source, text string) {
+	r.W.Event(record.Event{T: r.Now().Seconds(), Kind: kind, Source: source, Text: text})
+}
+
+// Read takes one reading of s. A failure is written as a fault, and told.
+func (r Recorder) Read(ctx context.Context, s Source) bool {
+	err := r.read(ctx, s)
+	if err != nil {
+		r.Event(record.Fault, s.Name(), err.Error())
+	}
+	return err == nil
+}
+
+// read takes one reading and writes what it brought, whole or not.
+func (r Recorder) read(ctx context.Context, s Source) error {
+	from := r.Now()
+	b := &record.Batch{Source: s.Name(), T: from.Seconds()}
+	err := s.Read(ctx, b)
+	b.Took = (r.Now() - from).Seconds()
+	if len(b.Values) > 0 {
+		err = errors.Join(err, r.W.Batch(b))
+	}
+	return err
+}
+
+// Every is how often to read: every Fast until Until of the polling's time has
+// passed, then every Slow. A Source that may block for long gets Timeout.
+type Every struct {
+	Fast, Slow time.Duration
+	Until      time.Duration
+	Timeout    time.Duration
+}
+
+// Poll reads s until ctx ends. A reading that comes late by more than a slot
+// skips the slots it missed, and the gap is written down. Readings that fail
+// are written as a fault once, when they begin to fail and when they work again.
+func (r Recorder) Poll(ctx context.Context, s Source, every Every) {
+	began := r.Now()
+	due := began
+	failing := false
+	for {
+		step := every.Slow
+		if r.Now()-began < every.Until {
+			step = every.Fast
+		}
+		due += step
+		if late := r.Now() - due; late > step {
+			r.Event(record.Gap, s.Name(), fmt.Sprintf("no reading for %.3f s", (late+step).Seconds()))
+			due = r.Now()
+		}
+		if !sleep(ctx, due-r.Now()) {
+			return
+		}
+		failing = r.poll(ctx, s, every.Timeout, failing)
+	}
+}
+
+// poll takes one reading, and tells whether the source fails.
+func (r Recorder) poll(ctx context.Context, s Source, timeout time.Duration, failing bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := r.read(ctx, s)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return failing // the end of the run, no fault
+	case err != nil && !failing:
+		r.Event(record.Fault, s.Name(), err.Error())
+	case err == nil && failing:
+		r.Event(record.Note, s.Name(), "readings work again")
+	}
+	return err != nil
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,119 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+
+	"chokepoint/collectors/metric"
+	"chokepoint/collectors/record"
+)
+
+// Names of the digest metrics.
+const (
+	DigestsSource      = "mysql.digests"
+	DigestCount        = "mysql.digest.count"
+	DigestTimer        = "mysql.digest.timer"
+	DigestLock         = "mysql.digest.lock"
+	DigestErrors       = "mysql.digest.errors"
+	DigestRowsAffected = "mysql.digest.rows_affected"
+	DigestRowsSent     = "mysql.digest.rows_sent"
+	DigestRowsExamined = "mysql.digest.rows_examined"
+	DigestMax          = "mysql.digest.max_timer"
+	// Overflow stands for the digest of the row into which the server adds
+	// statements once its digest table is full.
+	Overflow = "overflow"
+)
+
+// picoseconds is the unit of performance_schema's timers.
+const picoseconds = 1e-12
+
+// wrap is where a BIGINT UNSIGNED of picoseconds starts again: 213 days.
+const wrap = (1 << 64) * picoseconds
+
+// The overflow row has neither schema nor digest, and a filter on the schema
+// alone would drop it.
+const digestsQuery = `SELECT IFNULL(DIGEST, 'overflow'), IFNULL(DIGEST_TEXT, ''), COUNT_STAR, SUM_TIMER_WAIT, SUM_LOCK_TIME, MAX_TIMER_WAIT,
+	SUM_ERRORS, SUM_ROWS_AFFECTED, SUM_ROWS_SENT, SUM_ROWS_EXAMINED
+FROM performance_schema.events_statements_summary_by_digest WHERE SCHEMA_NAME = ? OR DIGEST IS NULL`
+
+type digestRow struct {
+	digest, text                     string
+	count, timer, lock, max          uint64
+	errors, affected, sent, examined uint64
+}
+
+func (r *digestRow) scan(rows *sql.Rows) error {
+	return rows.Scan(&r.digest, &r.text, &r.count, &r.timer, &r.lock, &r.max, &r.errors, &r.affected, &r.sent, &r.examined)
+}
+
+// digests reads the statement digests of one schema. It remembers which texts
+// it has told, and nothing of the values.
+type digests struct {
+	server *Server
+	schema string
+	onText func(digest, text string)
+
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (*digests) Name() string { return DigestsSource }
+
+func (*digests) Metrics() []metric.Desc {
+	labels := []string{"digest"}
+	counter := func(name, unit, help string) metric.Desc {
+		d := metric.Desc{Name: name, Unit: unit, Kind: metric.Counter, Labels: labels, Help: help}
+		if unit == metric.Seconds {
+			d.Wrap = wrap
+		}
+		return d
+	}
+	return []metric.Desc{
+		counter(DigestCount, metric.One, "executions that have ended (COUNT_STAR)"),
+		counter(DigestTimer, metric.Seconds, "time in the server (SUM_TIMER_WAIT)"),
+		counter(DigestLock, metric.Seconds, "lock time as the server counts it: row locks on MySQL, table and metadata locks on MariaDB (SUM_LOCK_TIME)"),
+		counter(DigestErrors, metric.One, "executions that failed (SUM_ERRORS)"),
+		counter(DigestRowsAffected, metric.One, "rows changed (SUM_ROWS_AFFECTED)"),
+		counter(DigestRowsSent, metric.One, "rows returned (SUM_ROWS_SENT)"),
+		counter(DigestRowsExamined, metric.One, "rows looked at (SUM_ROWS_EXAMINED)"),
+		{Name: DigestMax, Unit: metric.Seconds, Kind: metric.Gauge, Labels: labels, Help: "longest execution since the digest was first seen, before the run included (MAX_TIMER_WAIT)"},
+	}
+}
+
+func (d *digests) Read(ctx context.Context, b *record.Batch) error {
+	rows, err := d.server.DB.QueryContext(ctx, digestsQuery, d.schema)
+	if err != nil {
+		return fmt.Errorf("%s: %w", DigestsSource, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r digestRow
+		if err := r.scan(rows); err != nil {
+			return fmt.Errorf("%s: %w", DigestsSource, err)
+		}
+		d.tell(r.digest, r.text)
+		b.Add(float64(r.count), DigestCount, r.digest)
+		b.Add(float64(r.timer)*picoseconds, DigestTimer, r.digest)
+		b.Add(float64(r.lock)*picoseconds, DigestLock, r.digest)
+		b.Add(float64(r.max)*picoseconds, DigestMax, r.digest)
+		b.Add(float64(r.errors), DigestErrors, r.digest)
+		b.Add(float64(r.affected), DigestRowsAffected, r.digest)
+		b.Add(float64(r.sent), DigestRowsSent, r.digest)
+		b.Add(float64(r.examined), DigestRowsExamined, r.digest)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("%s: %w", DigestsSource, err)
+	}
+	return nil
+}
+
+func (d *digests) tell(digest, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.seen[digest] {
+		d.seen[digest] = true
+		d.onText(digest, text)
+	}
+}

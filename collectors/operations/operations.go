@@ -1,0 +1,59 @@
+// Package operations reads the meter of a workload: the cumulative seconds of
+// all operations, open ones included.
+package operations
+
+import (
+	"context"
+
+	"chokepoint/collectors/metric"
+	"chokepoint/collectors/record"
+	"chokepoint/workloads"
+)
+
+// Name is the name of the source.
+const Name = "operations"
+
+// Names of its metrics.
+const (
+	Seconds  = "operations.seconds"
+	Entries  = "operations.entries"
+	Open     = "operations.open"
+	Finished = "operations.finished"
+)
+
+// Source reads one meter.
+type Source struct{ Meter *workloads.Meter }
+
+// Name implements collectors.Source.
+func (Source) Name() string { return Name }
+
+// Metrics implements collectors.Source.
+func (Source) Metrics() []metric.Desc {
+	cell := []string{"operation", "stage", "asked", "held"}
+	return []metric.Desc{
+		{Name: Seconds, Unit: metric.Seconds, Kind: metric.Counter, Labels: cell,
+			Help: "time of all operations, open ones included, by client stage, resource asked for and resources held (joined with +)"},
+		{Name: Entries, Unit: metric.One, Kind: metric.Counter, Labels: cell, Help: "times an operation entered this state"},
+		{Name: Open, Unit: metric.One, Kind: metric.Gauge, Labels: cell, Help: "operations in this state now; absent is 0"},
+		{Name: Finished, Unit: metric.One, Kind: metric.Counter, Labels: []string{"operation", "outcome"}, Help: "operations that have ended"},
+	}
+}
+
+// Read implements collectors.Source. The batch's time is the meter's own, taken
+// under its lock.
+func (s Source) Read(_ context.Context, b *record.Batch) error {
+	r := s.Meter.Read()
+	b.T = r.At.Seconds()
+	for _, t := range r.Totals {
+		labels := []string{t.Operation, string(t.Stage), t.Asked, t.Held}
+		b.Add(t.Seconds, Seconds, labels...)
+		b.Add(float64(t.Entries), Entries, labels...)
+		if t.Open > 0 {
+			b.Add(float64(t.Open), Open, labels...)
+		}
+	}
+	for f, n := range r.Finished {
+		b.Add(float64(n), Finished, f.Operation, string(f.Outcome))
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+module chokepoint
+
+go 1.26.0
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/go-sql-driver/mysql v1.10.1
+	golang.org/x/term v0.48.0
+)
+
+require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+)

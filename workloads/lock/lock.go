@@ -1,0 +1,120 @@
+// Package lock sells stock: many operations take one unit each from a few
+// rows, under different strategies of keeping the count right. It shows what a
+// lock on a hot row costs.
+package lock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"chokepoint/workloads"
+)
+
+// Operation is the name of this workload's operations.
+const Operation = "buy"
+
+// Table is where the stock stands.
+const Table = "stock"
+
+// Options are the settings of the workload.
+type Options struct {
+	Strategy string
+	Keys     int   // rows that the operations choose from, uniformly
+	Stock    int64 // units of each row at the start
+}
+
+// strategy performs one purchase of the row id.
+type strategy func(ctx context.Context, w *Workload, op *workloads.Op, id int) workloads.Outcome
+
+func strategies() map[string]strategy {
+	return map[string]strategy{
+		"none":        readThenWrite,
+		"atomic":      atomic,
+		"pessimistic": pessimistic,
+	}
+}
+
+// Strategies names the strategies, in the order in which a reader should meet
+// them.
+func Strategies() []string { return []string{"none", "atomic", "pessimistic"} }
+
+// Workload is the sale. It implements workloads.Workload.
+type Workload struct {
+	pool *workloads.Pool
+	o    Options
+	buy  strategy
+}
+
+// New makes the workload on a pool whose connections are in the schema to work
+// in. It fails if there is no such strategy.
+func New(pool *workloads.Pool, o Options) (*Workload, error) {
+	buy, ok := strategies()[o.Strategy]
+	if !ok {
+		return nil, fmt.Errorf("there is no strategy %q; there are: %s", o.Strategy, strings.Join(Strategies(), ", "))
+	}
+	return &Workload{pool: pool, o: o, buy: buy}, nil
+}
+
+const createTable = `CREATE TABLE ` + Table + ` (
+	id BIGINT NOT NULL PRIMARY KEY,
+	quantity BIGINT NOT NULL
+) ENGINE=InnoDB`
+
+// insertRows is how many rows one INSERT of Setup carries.
+const insertRows = 1000
+
+// Setup makes the table new and fills it.
+func (w *Workload) Setup(ctx context.Context) error {
+	db := w.pool.DB
+	if _, err := db.ExecContext(ctx, "DROP TABLE IF EXISTS "+Table); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, createTable); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	for first := 1; first <= w.o.Keys; first += insertRows {
+		var q strings.Builder
+		q.WriteString("INSERT INTO " + Table + " (id, quantity) VALUES ")
+		for id := first; id < first+insertRows && id <= w.o.Keys; id++ {
+			if id > first {
+				q.WriteByte(',')
+			}
+			fmt.Fprintf(&q, "(%d,%d)", id, w.o.Stock)
+		}
+		if _, err := db.ExecContext(ctx, q.String()); err != nil {
+			return fmt.Errorf("lock: %w", err)
+		}
+	}
+	return nil
+}
+
+// Do buys one unit of a row chosen by rnd.
+func (w *Workload) Do(ctx context.Context, op *workloads.Op, rnd *rand.Rand) workloads.Outcome {
+	return w.buy(ctx, w, op, 1+rnd.IntN(w.o.Keys))
+}
+
+// Books are what the database holds against what was sold.
+type Books struct {
+	Left     int64 // units in all rows
+	Oversold int64 // units below zero
+}
+
+// Audit reads the books. Nothing may run meanwhile.
+func (w *Workload) Audit(ctx context.Context) (Books, error) {
+	var b Books
+	var left, oversold sql.NullInt64
+	const q = `SELECT SUM(quantity), SUM(GREATEST(-quantity, 0)) FROM ` + Table
+	if err := w.pool.DB.QueryRowContext(ctx, q).Scan(&left, &oversold); err != nil {
+		return b, fmt.Errorf("lock: audit: %w", err)
+	}
+	return Books{Left: left.Int64, Oversold: oversold.Int64}, nil
+}
+
+// Initial is the number of units that Setup puts into all rows together.
+func (w *Workload) Initial() int64 { return int64(w.o.Keys) * w.o.Stock }
+
+func row(id int) workloads.Resource { return workloads.Row(Table, strconv.Itoa(id)) }

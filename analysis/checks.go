@@ -1,0 +1,160 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"chokepoint/collectors/record"
+)
+
+// Tolerances of the checks.
+const (
+	waitTolerance   = 0.01 // client's pool waits against DBStats.WaitDuration
+	clientTolerance = 0.05 // client's against the server's seconds
+	countTolerance  = 0.01 // executions
+	littleTolerance = 0.02 // histograms have three digits, means of them less
+	// negligible: quantities below it differ by clock and scheduling noise.
+	negligible = 10 * time.Millisecond
+)
+
+// checks compares numbers that a law says must agree. They are taken between
+// the same two readings, at which nothing was running.
+func (w *world) checks(l latencies) []Check {
+	var out []Check
+	add := func(c Check, applies bool) {
+		if applies {
+			out = append(out, c)
+		}
+	}
+	add(w.checkLittle(l))
+	add(w.checkPoolWait())
+	add(w.checkClientServer())
+	add(w.checkExecutions())
+	add(w.checkPoolUse())
+	add(w.checkRowLock())
+	add(w.checkBooks())
+	return out
+}
+
+func agree(name string, expected, measured, tolerance float64, note string) Check {
+	off := math.Abs(measured - expected)
+	ok := off <= tolerance*math.Abs(expected) || off <= negligible.Seconds()
+	return Check{Name: name, Expected: Number(expected), Measured: Number(measured), OK: ok, Note: note}
+}
+
+// checkLittle: the mean number of operations in flight, from the meter, is
+// throughput times mean latency, from the histograms.
+func (w *world) checkLittle(l latencies) (Check, bool) {
+	h := l[[2]string{allOperations, record.StageTotal}]
+	if h == nil || w.ended == 0 {
+		return Check{}, false
+	}
+	inFlight := sumWhere(w.cells, func(*clientCell) bool { return true }) / w.length
+	return agree("Little's law: operations in flight = throughput x latency", w.ended/w.length*h.Mean()/1e9, inFlight, littleTolerance,
+		"meter against latency histograms"), true
+}
+
+func (w *world) checkPoolWait() (Check, bool) {
+	s := w.t.Get("pool.wait_seconds", strings.TrimPrefix(mysqlPool, "pool:"))
+	waited := sumWhere(w.cells, func(c *clientCell) bool { return c.stage == stagePoolWait })
+	if s == nil {
+		return Check{}, false
+	}
+	return agree("pool wait, s: client = DBStats.WaitDuration", w.t.Delta(s), waited, waitTolerance, "cancelled waits included"), true
+}
+
+// checkClientServer: what the client saw is what the server's timers say, and
+// for each round trip at least what a ping takes on the idle server and at most
+// what the observer's pings took under the load (they find a colder path than
+// the load's connections, and so are an upper bound).
+func (w *world) checkClientServer() (Check, bool) {
+	if !w.server.known {
+		return Check{}, false
+	}
+	isRoundTrip := func(c *clientCell) bool { return c.stage == stageStatement || c.stage == stageCommit }
+	client, trips := sumWhere(w.cells, isRoundTrip), 0.0
+	for i := range w.cells {
+		if isRoundTrip(&w.cells[i]) {
+			trips += w.cells[i].entries
+		}
+	}
+	server := w.server.statement + w.server.commit
+	least, most := server+trips*w.outside.ping, math.Inf(1)
+	loaded := mean(w.t.During(w.t.Get(pingSeconds)))
+	if !math.IsNaN(loaded) {
+		most = server + trips*loaded
+	}
+	c := agree("statement time, s: digests + round trips = client", min(max(client, least), most), client, clientTolerance, "")
+	c.Expected = Number(least)
+	c.Note = fmt.Sprintf("digests %.3f s, client %+.1f %%: %.0f round trips took %.0f us each outside the server's timers; a ping takes %.0f us idle",
+		server, 100*(client/server-1), trips, 1e6*(client-server)/max(1, trips), 1e6*w.outside.ping)
+	if !math.IsNaN(loaded) {
+		c.Note += fmt.Sprintf(", %.0f us on average under this load", 1e6*loaded)
+	}
+	return c, true
+}
+
+// checkExecutions: the server executed what the client sent.
+func (w *world) checkExecutions() (Check, bool) {
+	if !w.server.known {
+		return Check{}, false
+	}
+	var sent, executed float64
+	for i := range w.cells {
+		if c := &w.cells[i]; c.stage == stageStatement || c.stage == stageCommit {
+			sent += c.entries
+		}
+	}
+	for _, d := range w.server.digests {
+		executed += d.count
+	}
+	return agree("statements: sent = executed by digests", sent, executed, countTolerance, ""), true
+}
+
+func (w *world) checkPoolUse() (Check, bool) {
+	held := sumWhere(w.cells, func(c *clientCell) bool { return slices.Contains(c.held, mysqlPool) })
+	for _, r := range w.run.Workload.Resources {
+		if r.Name == mysqlPool && r.Capacity > 0 {
+			u := held / (float64(r.Capacity) * w.length)
+			return Check{Name: "pool utilisation <= 1", Expected: 1, Measured: Number(u), OK: u <= 1.001, Note: ""}, true
+		}
+	}
+	return Check{}, false
+}
+
+// checkRowLock: operations cannot have waited for rows longer than their
+// locking statements took.
+func (w *world) checkRowLock() (Check, bool) {
+	asked := sumWhere(w.cells, func(c *clientCell) bool { return c.asksRow() })
+	if !w.server.known || asked == 0 {
+		return Check{}, false
+	}
+	c := Check{Name: "row-lock wait, s: server <= client's locking statements", Expected: Number(asked), Measured: Number(w.server.row.point),
+		OK: w.server.row.lo <= asked*(1+waitTolerance)+negligible.Seconds(), Note: w.server.method + ", " + w.server.source}
+	return c, true
+}
+
+func (w *world) checkBooks() (Check, bool) {
+	if w.run.End == nil || w.run.End.Books == nil {
+		return Check{}, false
+	}
+	b := w.run.End.Books
+	unknownCommits := 0.0
+	for _, s := range w.t.All(opFinished) {
+		if s.Labels[1] == "commit_unknown" {
+			unknownCommits += w.t.Delta(s)
+		}
+	}
+	c := Check{Name: "books: " + b.What, Expected: Number(b.Expected), Measured: Number(b.Actual), OK: b.Actual == b.Expected && b.Oversold == 0}
+	switch {
+	case unknownCommits > 0:
+		c.OK = float64(b.Expected)-unknownCommits <= float64(b.Actual) && b.Actual <= b.Expected
+		c.Note = fmt.Sprintf("%.0f commits whose answer never came may or may not have been made", unknownCommits)
+	case b.LostUpdates > 0:
+		c.Note = fmt.Sprintf("%d lost updates", b.LostUpdates)
+	}
+	return c, true
+}

@@ -1,0 +1,217 @@
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"chokepoint/analysis/waits"
+)
+
+// change is what a relief does to the demands.
+type change struct {
+	text    string
+	flag    string // of the command line, "" if no flag does it
+	value   string
+	target  waits.Cause
+	settles map[string]float64         // new capacity by resource
+	drops   func(r string) bool        // resources that vanish
+	factor  func(c waits.Cell) float64 // what is left of a cell's time
+}
+
+// spreadRows is over how many rows the relief spreads a hot one.
+const spreadRows = 1000
+
+// relief predicts what the changes that come to mind would do.
+func (w *world) relief(v variant, verdict Verdict) []Relief {
+	out := []Relief{}
+	if w.ok == 0 {
+		return out
+	}
+	for _, c := range w.changes(v, verdict) {
+		if r, ok := w.predict(v, verdict, c); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// changes are those worth a prediction: the pool, since everybody tries it
+// first, and what the verdict names.
+func (w *world) changes(v variant, verdict Verdict) []change {
+	var out []change
+	for _, r := range w.run.Workload.Resources {
+		if !strings.HasPrefix(r.Name, "pool:mysql") || r.Capacity == 0 {
+			continue
+		}
+		for _, size := range poolSizes(r.Capacity, w.run.Workload.Concurrency, verdict.Cause == undersized) {
+			out = append(out, change{
+				text: fmt.Sprintf("pool of %d connections instead of %d", size, r.Capacity), flag: "--pool", value: fmt.Sprint(size),
+				target: undersized, settles: map[string]float64{r.Name: float64(size)},
+			})
+		}
+	}
+	if verdict.Resource != "" && strings.HasPrefix(verdict.Resource, "row:") {
+		out = append(out, rowChanges(v, verdict)...)
+	}
+	if verdict.Resource == w.cpu && (verdict.Cause == databaseCPU || verdict.Cause == runtimeCPU) {
+		out = append(out, change{text: "twice the processors", target: verdict.Cause, settles: map[string]float64{w.cpu: 2 * w.machine.cpus}})
+	}
+	return out
+}
+
+// poolSizes are the sizes to predict: the double, and one for each worker where
+// the pool is what holds.
+func poolSizes(now, workers int, all bool) []int {
+	sizes := []int{2 * now}
+	if all && workers > 2*now {
+		sizes = append(sizes, workers)
+	}
+	return sizes
+}
+
+func rowChanges(v variant, verdict Verdict) []change {
+	table := waits.Table(verdict.Resource)
+	isRow := func(r string) bool { return strings.HasPrefix(r, "row:"+table+"/") }
+	return []change{
+		{
+			text: "half the time the row is held", target: hotRow,
+			factor: func(c waits.Cell) float64 {
+				if c.Waits == "" && slices.ContainsFunc(c.Held, isRow) {
+					return 0.5
+				}
+				return 1
+			},
+		},
+		{
+			text: fmt.Sprintf("the row spread over %d rows", spreadRows), flag: "--keys", value: fmt.Sprint(spreadRows), target: hotRow,
+			drops: isRow,
+		},
+	}
+}
+
+// constraint is an upper bound of the throughput: a resource's capacity over
+// what a success demands of it, or the workers' own cycle.
+type constraint struct {
+	name  string
+	bound float64
+}
+
+// cycle is the name of the constraint that workers working without any waiting
+// make.
+const cycle = "workers"
+
+// predict is the throughput ratio of a change: the smallest bound after it over
+// the present throughput, where the present bottleneck's bound is first made
+// to agree with what was measured. Demands are the hold of a success net of
+// waits for other resources.
+//
+// The processors are a constraint only if they are the present bottleneck, for
+// demands are not constant on a contended CPU. Where they would be next, the
+// prediction is the next smaller bound, and at most.
+func (w *world) predict(v variant, verdict Verdict, c change) (Relief, bool) {
+	x := w.ok / w.length
+	present := w.constraints(v, change{}, verdict)
+	if len(present) == 0 {
+		return Relief{}, false
+	}
+	neck := present[0]
+	for _, p := range present {
+		if p.name == verdict.Resource {
+			neck = p
+		}
+	}
+	e := min(1, x/neck.bound)
+	after := w.constraints(v, c, verdict)
+	next := constraint{"", math.Inf(1)}
+	for _, a := range after {
+		if a.name == neck.name {
+			a.bound *= e
+		}
+		if a.bound < next.bound {
+			next = a
+		}
+	}
+	r := Relief{Change: c.text, Target: c.target, Ratio: Number(next.bound / x), Bound: Figure, LimitedBy: next.name}
+	if math.IsInf(next.bound, 1) {
+		return Relief{}, false
+	}
+	if cpu := w.cpuBound(v, c); neck.name != w.cpu && cpu < next.bound {
+		r.Bound, r.LimitedBy = AtMost, w.cpu
+	}
+	if c.flag != "" {
+		r.Command = command(w.run.Workload, c.flag, c.value)
+	}
+	return r, true
+}
+
+// constraints are the bounds under a change, the smallest first.
+func (w *world) constraints(v variant, c change, verdict Verdict) []constraint {
+	factor := c.factor
+	if factor == nil {
+		factor = func(waits.Cell) float64 { return 1 }
+	}
+	var out []constraint
+	for _, name := range slices.Sorted(maps.Keys(v.usage.Resources)) {
+		r := v.usage.Resources[name]
+		if r.Opaque || c.drops != nil && c.drops(name) || r.CPU && verdict.Resource != name {
+			continue
+		}
+		demand := w.demand(v, r, factor)
+		if demand <= 0 {
+			continue
+		}
+		capacity := r.Capacity
+		if s, ok := c.settles[name]; ok {
+			capacity = s
+		}
+		out = append(out, constraint{name, max(1e-12, capacity-r.Foreign/w.length) / demand})
+	}
+	if n := w.run.Workload.Concurrency; n > 0 {
+		work := 0.0
+		for _, cell := range v.usage.Cells {
+			if cell.Waits == "" {
+				work += cell.Seconds * factor(cell)
+			}
+		}
+		out = append(out, constraint{cycle, float64(n) / (work/w.ok + w.run.Workload.ThinkS)})
+	}
+	slices.SortStableFunc(out, func(a, b constraint) int { return int(math.Copysign(1, a.bound-b.bound)) })
+	return out
+}
+
+// demand is what one success holds of r, in seconds, waits for other resources
+// left out. The hold of a row that the client does not see (before the locking
+// statement has returned) is scaled like the rest of it.
+func (w *world) demand(v variant, r *waits.Resource, factor func(waits.Cell) float64) float64 {
+	if r.CPU {
+		return r.Held / w.ok
+	}
+	var seen, left float64
+	for _, c := range v.usage.Cells {
+		if slices.Contains(c.Held, r.Name) {
+			seen += c.Seconds
+			if c.Waits == "" {
+				left += c.Seconds * factor(c)
+			}
+		}
+	}
+	if seen == 0 { // autocommit: the hold lies inside the locking statement
+		return r.Held * factor(waits.Cell{Held: []string{r.Name}}) / w.ok
+	}
+	return r.Held * left / seen / w.ok
+}
+
+func (w *world) cpuBound(v variant, c change) float64 {
+	if !w.machine.known || w.machine.ours == 0 {
+		return math.Inf(1)
+	}
+	cpus := w.machine.cpus
+	if s, ok := c.settles[w.cpu]; ok {
+		cpus = s
+	}
+	foreign := max(0, w.machine.busy-w.machine.ours) / w.length
+	return max(1e-12, cpus-foreign) / (w.machine.ours / w.ok)
+}

@@ -1,0 +1,187 @@
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	"chokepoint/analysis/waits"
+)
+
+// stageWords say what an operation does in a budget stage, for sentences.
+func stageWords(stage string) string {
+	words := map[string]string{
+		stageQueue: "waiting for a worker", stageAppLock: "waiting for an application lock", stageBackoff: "backing off",
+		stagePoolWait: "waiting for a connection", stageDial: "opening connections", stageRowLock: "waiting for a row lock",
+		stageMDL: "waiting for a metadata lock", stageExec: "executing statements", stageDBCommit: "committing",
+		stageDBRunnable: "waiting for a CPU in the database", stageNetwork: "on the network", stageRunnable: "waiting to be scheduled in Go",
+		stageCPU: "computing in Go", stageGCAssist: "assisting the garbage collector", stageRedis: "in Redis",
+		stageRedisPool: "waiting for a Redis connection", stageUnexplained: "in time that nothing explains",
+	}
+	if w := words[stage]; w != "" {
+		return w
+	}
+	return stage
+}
+
+// causeWords name a cause in a sentence, with its resource.
+func causeWords(c waits.Cause, resource string) string {
+	switch c {
+	case hotRow:
+		if table := waits.Table(resource); table != "" {
+			return fmt.Sprintf("the lock of row %s of table %s", strings.TrimPrefix(resource, "row:"+table+"/"), table)
+		}
+		return "a row lock"
+	case undersized, nested:
+		return "the connection pool"
+	case databaseCPU:
+		return "the CPU, of which the database has too little"
+	case runtimeCPU:
+		return "the CPU, of which this process has too little"
+	case metadataLock:
+		return "a metadata lock"
+	}
+	return c.Layer + " (" + c.Cause + ")"
+}
+
+// layerWords name a layer at the head of the sentence.
+func layerWords(layer string) string {
+	words := map[string]string{"row_lock": "Row lock", "pool": "Connection pool", "database": "Database", "runtime": "Go runtime",
+		"redis": "Redis", "cache": "Cache", "network": "Network"}
+	if w := words[layer]; w != "" {
+		return w
+	}
+	return layer
+}
+
+// summary is the verdict in words that are right for somebody who reads
+// nothing else.
+func (w *world) summary(v variant, res *Result) string {
+	switch d := res.Verdict; {
+	case d.Layer == "inconclusive":
+		return fmt.Sprintf("Inconclusive (%s): %s.%s", d.Cause.Cause, d.Summary, leaning(res))
+	case d.Cause == loadLimited:
+		return "Nothing holds this service back: the load is what limits the throughput."
+	case d.Cause == healthy:
+		return "Nothing holds this service back: no queue is worth the name, and the workers are busy with work."
+	case d.Cause == nested:
+		return w.nestedSummary(v, res)
+	case d.Cause == commitFlush, d.Cause == networkLatency, d.Cause == slowStatement, d.Cause == runtimeGC:
+		return fmt.Sprintf("%s (%s): nothing queues, but %.0f %% of the operations' time goes there.", layerWords(d.Layer), d.Cause.Cause, 100*float64(d.Share))
+	default:
+		return fmt.Sprintf("%s: %.0f %% of all waiting (%s) ends on %s.%s%s%s", layerWords(d.Layer), 100*float64(d.Share), percents(d.ShareInterval),
+			causeWords(d.Cause, d.Resource), holders(d), symptomWords(res), reliefWords(res))
+	}
+}
+
+func leaning(res *Result) string {
+	if len(res.Candidates) == 0 {
+		return ""
+	}
+	c := res.Candidates[0]
+	return fmt.Sprintf(" The largest share of waiting (%.0f %%) ends on %s.", 100*float64(c.Share), causeWords(c.Cause, c.Resource))
+}
+
+func (w *world) nestedSummary(v variant, res *Result) string {
+	h := v.usage.HoldersOf(res.Verdict.Resource)
+	return fmt.Sprintf("Connection pool: operations that hold a connection wait for a second one, for %.0f %% of the time they hold it (on average %.1f of %.0f connections wait so). They block each other; take the second connection after giving the first back, or use one for both.",
+		100*h.Self/h.Total, h.Self/w.length, v.usage.Resources[res.Verdict.Resource].Capacity)
+}
+
+// holders says what those do that hold the resource.
+func holders(d Verdict) string {
+	var parts []string
+	for _, h := range d.Holder {
+		if h.Share >= 0.1 && len(parts) < 3 {
+			parts = append(parts, fmt.Sprintf("%s (%.0f %%)", stageWords(h.Stage), 100*float64(h.Share)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " Its holders spend their time " + list(parts) + "."
+}
+
+func symptomWords(res *Result) string {
+	var parts []string
+	for _, s := range res.Symptoms {
+		if s.Layer != res.Verdict.Layer {
+			parts = append(parts, fmt.Sprintf("%s (%.0f %% of the operations' time)", stageWords(s.Stage), 100*float64(s.Share)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " " + capital(list(parts)) + " is a symptom of it."
+}
+
+// helps is the least gain that a reader would call help.
+const helps = 1.1
+
+func reliefWords(res *Result) string {
+	var no, yes []string
+	for _, r := range res.Relief {
+		gain := fmt.Sprintf("%.1fx", float64(r.Ratio))
+		if r.Bound == AtMost {
+			gain = "at most " + gain
+		}
+		if float64(r.Ratio) < helps {
+			no = append(no, fmt.Sprintf("%s (%s)", r.Change, gain))
+		} else {
+			yes = append(yes, fmt.Sprintf("%s (%s)", r.Change, gain))
+		}
+	}
+	out := ""
+	if len(no) > 0 {
+		out += " Will not help: " + strings.Join(no, "; ") + "."
+	}
+	if len(yes) > 0 {
+		out += " Will help: " + strings.Join(yes, "; ") + "."
+	}
+	return out
+}
+
+func list(parts []string) string {
+	if n := len(parts); n > 1 {
+		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+	}
+	return strings.Join(parts, "")
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// evidence are the numbers that carry the verdict, each with its source.
+func (w *world) evidence(v variant, res *Result) []Evidence {
+	from, to := Number(w.t.From), Number(w.t.To)
+	out := []Evidence{}
+	add := func(claim, metric string, value float64, unit, source string) {
+		out = append(out, Evidence{claim, metric, Number(value), unit, source, from, to})
+	}
+	d := res.Verdict
+	if r := v.usage.Resources[d.Resource]; r != nil {
+		add("operations waiting for it, on average", "waiting("+d.Resource+")", v.usage.Waiting()[d.Resource]/w.length, "1", w.sourceOf(d.Resource))
+		if !r.Opaque {
+			add("its utilisation", "U("+d.Resource+")", v.blame.Utilisation[d.Resource], "1", w.sourceOf(d.Resource))
+			add("the same without the time in which its holders wait for something else", "U'("+d.Resource+")", v.blame.Net[d.Resource], "1", "holders in operations.seconds")
+		}
+	}
+	for _, s := range res.Symptoms {
+		add("a symptom: share of the operations' time in stage "+s.Stage, "operations.seconds", float64(s.Share), "1", "operations (client's clock)")
+	}
+	if w.server.known && strings.HasPrefix(d.Resource, "row:") {
+		add("row-lock waiting in all, between "+fmt.Sprintf("%.3f and %.3f s", w.server.row.lo, w.server.row.hi), "row_lock", w.server.row.point, "s", w.server.source+" ("+w.server.method+")")
+	}
+	return out
+}
+
+// sourceOf names where the waiting for a resource was read.
+func (w *world) sourceOf(resource string) string {
+	switch kind, _, _ := strings.Cut(resource, ":"); kind {
+	case "row":
+		return w.server.source + "; key from operations (client)"
+	case "cpu":
+		return "/proc/PID/task/*/schedstat, /sched/latencies"
+	case "mdl":
+		return "performance_schema digests SUM_LOCK_TIME"
+	}
+	return "operations (client's clock)"
+}

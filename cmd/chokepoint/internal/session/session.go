@@ -1,0 +1,376 @@
+// Package session runs a workload under its collectors into a record.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"chokepoint/collectors"
+	"chokepoint/collectors/goruntime"
+	"chokepoint/collectors/host"
+	"chokepoint/collectors/mysql"
+	"chokepoint/collectors/operations"
+	"chokepoint/collectors/pool"
+	"chokepoint/collectors/record"
+	"chokepoint/workloads"
+	"chokepoint/workloads/lock"
+)
+
+// Schema is where the lock workload works. Its prefix marks what is ours.
+const Schema = "chokepoint_lock"
+
+// process is the name under which the host source reports this process.
+const process = "chokepoint"
+
+// Plan is a run to be made.
+type Plan struct {
+	Lock        lock.Options
+	Concurrency int
+	Requests    uint64        // measured operations; 0: Duration ends the run
+	Duration    time.Duration // of the measured phase; 0: Requests end it
+	Warmup      time.Duration
+	Think       time.Duration
+	Timeout     time.Duration
+	Pool        int // connections, 0 is unlimited
+	Seed        uint64
+	// Args and Parameters go into the record as they are.
+	Args       []string
+	Parameters map[string]string
+	Tool       record.Tool
+}
+
+// MySQL is the server to load.
+type MySQL struct {
+	Config  *driver.Config
+	Sandbox bool
+	PID     int // 0 if the server is not on this machine
+}
+
+// Env is the world that a session runs in.
+type Env struct {
+	Runs  *os.Root // where records go
+	MySQL MySQL
+	Log   *slog.Logger
+	// Progress, if not nil, is told how far the run is, several times a second.
+	Progress func(Progress)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Phase      string
+	Elapsed    time.Duration // of the phase
+	Duration   time.Duration // of the whole phase, 0 if the load ends by count
+	Operations uint64        // ended in the phase
+	Requests   uint64        // in the whole phase, 0 if it ends by time
+}
+
+// Run makes the run and returns the id of its record. Ending ctx ends the load
+// early but in order: what has started is drained, and the record is complete
+// but for its status. An error leaves the record there is.
+func Run(ctx context.Context, env Env, p Plan) (record.ID, error) {
+	s := &session{env: env, plan: p, started: time.Now()}
+	if err := s.create(); err != nil {
+		return "", err
+	}
+	err := s.run(ctx)
+	end := record.End{AtS: s.now().Seconds(), Status: record.Complete, Books: s.books}
+	if ctx.Err() != nil {
+		end.Status = record.Interrupted
+	}
+	if err != nil {
+		end.Error = err.Error()
+	}
+	if full := s.w.Err(); full != nil {
+		env.Log.Warn("the record is not complete; the run went on", "error", full)
+		end.Error = errors.Join(err, full).Error()
+	}
+	return s.id, errors.Join(err, s.w.Close(end))
+}
+
+type session struct {
+	env     Env
+	plan    Plan
+	started time.Time
+	id      record.ID
+	w       *record.Writer
+	rec     collectors.Recorder
+	server  *mysql.Server
+	pool    *workloads.Pool
+	work    *lock.Workload
+	meter   *workloads.Meter
+	sources []collectors.Source // all but operations
+	books   *record.Books
+}
+
+func (s *session) now() time.Duration { return time.Since(s.started) }
+
+func (s *session) create() error {
+	s.id = record.NewID(s.started, "lock")
+	w, err := record.Create(s.env.Runs, record.Run{
+		ID: s.id, Tool: s.plan.Tool, Started: s.started.UTC(), Workload: s.describeWorkload(), Host: describeHost(),
+	})
+	if err != nil {
+		return err
+	}
+	s.w = w
+	s.rec = collectors.Recorder{W: w, Now: s.now}
+	return nil
+}
+
+func (s *session) describeWorkload() record.Workload {
+	p := s.plan
+	wl := record.Workload{
+		Name: "lock", Strategy: p.Lock.Strategy, Seed: p.Seed, Concurrency: p.Concurrency, ThinkS: p.Think.Seconds(),
+		Args: p.Args, Parameters: p.Parameters,
+	}
+	if p.Pool > 0 {
+		wl.Resources = append(wl.Resources, record.Resource{Name: "pool:mysql", Capacity: p.Pool})
+	}
+	return wl
+}
+
+func (s *session) run(ctx context.Context) error {
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	defer s.server.DB.Close()
+	defer s.pool.DB.Close()
+	// What has to be read at the end is read even after Ctrl-C.
+	rest := context.WithoutCancel(ctx)
+	s.idle(rest)
+
+	polling, stop := context.WithCancel(rest)
+	defer stop()
+	waitSlow := s.poll(polling, s.sources, slowReading)
+	s.warmUp(ctx)
+	if ctx.Err() != nil {
+		stop()
+		waitSlow()
+		return errors.New("interrupted before the measured phase")
+	}
+	s.measure(ctx, polling)
+	stop()
+	waitSlow()
+	s.readAll(rest)
+	s.clock(rest)
+	return s.audit(rest)
+}
+
+// readTimeout bounds one reading, so that a server that hangs does not stop
+// the observer.
+const readTimeout = 5 * time.Second
+
+var (
+	slowReading = collectors.Every{Fast: time.Second, Slow: time.Second, Timeout: readTimeout}
+	// The first seconds are read finely, for runs that are over in one.
+	operationsReading = collectors.Every{Fast: 25 * time.Millisecond, Slow: 100 * time.Millisecond, Until: 4 * time.Second, Timeout: readTimeout}
+)
+
+// poll reads the sources until ctx ends; the function that it returns waits
+// for the last reading.
+func (s *session) poll(ctx context.Context, sources []collectors.Source, every collectors.Every) (wait func()) {
+	done := make(chan struct{})
+	left := len(sources)
+	ended := make(chan struct{}, left)
+	for _, src := range sources {
+		go func() {
+			s.rec.Poll(ctx, src, every)
+			ended <- struct{}{}
+		}()
+	}
+	go func() {
+		for range left {
+			<-ended
+		}
+		close(done)
+	}()
+	return func() { <-done }
+}
+
+// idlePings are taken before the load: they bound what the network costs.
+const idlePings = 20
+
+func (s *session) idle(ctx context.Context) {
+	s.phase(record.PhaseIdle, s.now())
+	for range idlePings {
+		s.rec.Read(ctx, mysql.Ping{Server: s.server})
+	}
+	s.clock(ctx)
+}
+
+func (s *session) phase(name string, at time.Duration) {
+	s.w.Event(record.Event{T: at.Seconds(), Kind: record.Phase, Text: name})
+}
+
+// warmUp runs the load without measuring it, and drains it. A load that ends by
+// count is warmed up with a tenth of that count, if that is shorter.
+func (s *session) warmUp(ctx context.Context) {
+	if s.plan.Warmup <= 0 {
+		return
+	}
+	s.phase(record.PhaseWarmup, s.now())
+	l := s.load()
+	l.Duration, l.Requests = s.plan.Warmup, s.plan.Requests/10
+	stop := s.tellProgress(record.PhaseWarmup, l)
+	workloads.Drive(ctx, s.work, s.meter, l, func(workloads.Done) {})
+	stop()
+}
+
+func (s *session) load() workloads.Load {
+	return workloads.Load{
+		Operation: lock.Operation, Workers: s.plan.Concurrency, Think: s.plan.Think,
+		Requests: s.plan.Requests, Duration: s.plan.Duration, Timeout: s.plan.Timeout, Seed: s.plan.Seed,
+	}
+}
+
+// measure reads all sources, runs the load to its drained end, and reads the
+// operations again; the others follow when polling has stopped. In between
+// nothing runs at the readings, so that client and server can be compared.
+func (s *session) measure(ctx, polling context.Context) {
+	s.readAll(polling)
+	ops := operations.Source{Meter: s.meter}
+	s.phase(record.PhaseMeasure, s.readOperations())
+
+	fine, stop := context.WithCancel(polling)
+	wait := s.poll(fine, []collectors.Source{ops, mysql.Ping{Server: s.server}}, operationsReading)
+	lat := newLatencies(s.w, s.now)
+	flushing := lat.flushEverySecond(fine)
+	l := s.load()
+	l.First = 1 << 32 // apart from the warm-up's numbers: other random choices
+	tell := s.tellProgress(record.PhaseMeasure, l)
+	workloads.Drive(ctx, s.work, s.meter, l, lat.observe)
+	tell()
+	stop()
+	wait()
+	flushing()
+	s.phase(record.PhaseDone, s.readOperations())
+}
+
+// readOperations takes a reading of the meter and tells its time.
+func (s *session) readOperations() time.Duration {
+	b := &record.Batch{Source: operations.Name}
+	operations.Source{Meter: s.meter}.Read(context.Background(), b) // reads memory, cannot fail
+	s.w.Batch(b)
+	return time.Duration(b.T * float64(time.Second))
+}
+
+func (s *session) readAll(ctx context.Context) {
+	for _, src := range s.sources {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		s.rec.Read(ctx, src)
+		cancel()
+	}
+}
+
+func (s *session) clock(ctx context.Context) {
+	c, err := s.server.Clock(ctx, func() (float64, float64) {
+		now := time.Now()
+		return now.Sub(s.started).Seconds(), float64(now.UnixNano()) / 1e9
+	})
+	if err != nil {
+		s.rec.Event(record.Fault, "clock", err.Error())
+		return
+	}
+	s.w.Update(func(r *record.Run) { r.Clocks = append(r.Clocks, c) })
+}
+
+// audit compares the books: what was sold against what is gone.
+func (s *session) audit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	got, err := s.work.Audit(ctx)
+	if err != nil {
+		return err
+	}
+	var sold int64
+	for f, n := range s.meter.Read().Finished {
+		if f.Outcome == workloads.OK {
+			sold += int64(n)
+		}
+	}
+	b := &record.Books{What: "units left in stock", Expected: s.work.Initial() - sold, Actual: got.Left, Oversold: got.Oversold}
+	b.LostUpdates = max(0, b.Actual-b.Expected)
+	s.books = b
+	return nil
+}
+
+// prepare connects, makes the schema and fills it, opens the connections of the
+// pool, and completes run.json.
+func (s *session) prepare(ctx context.Context) error {
+	var err error
+	if s.server, err = mysql.Connect(ctx, s.env.MySQL.Config); err != nil {
+		return err
+	}
+	if _, err := s.server.DB.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+Schema); err != nil {
+		return fmt.Errorf("making schema %s: %w", Schema, err)
+	}
+	cfg := s.env.MySQL.Config.Clone()
+	cfg.DBName = Schema
+	cfg.InterpolateParams = true // MariaDB's digests are blind to prepared statements
+	conn, err := driver.NewConnector(cfg)
+	if err != nil {
+		return err
+	}
+	s.pool = workloads.NewPool("mysql", conn, s.plan.Pool, s.plan.Concurrency)
+	if s.work, err = lock.New(s.pool, s.plan.Lock); err != nil {
+		return err
+	}
+	if err := s.work.Setup(ctx); err != nil {
+		return err
+	}
+	size := s.plan.Pool
+	if size == 0 {
+		size = s.plan.Concurrency
+	}
+	if err := s.pool.Open(ctx, size); err != nil {
+		return fmt.Errorf("opening %d connections: %w", size, err)
+	}
+	s.meter = workloads.NewMeter(s.now)
+	s.makeSources()
+	return s.completeRun(ctx)
+}
+
+func (s *session) makeSources() {
+	s.sources = s.server.Sources(Schema, func(digest, text string) {
+		s.w.Event(record.Event{T: s.now().Seconds(), Kind: record.Statement, Source: mysql.DigestsSource, Text: text, Labels: map[string]string{"digest": digest}})
+	})
+	processes := []host.Process{{Name: process, PID: os.Getpid()}}
+	if name := s.serverProcess(); name != "" {
+		processes = append(processes, host.Process{Name: name, PID: s.env.MySQL.PID})
+	}
+	s.sources = append(s.sources, pool.Source{DB: s.pool.DB, Label: "mysql"}, goruntime.Source{}, host.Source{Processes: processes})
+}
+
+// serverProcess is the name for the server's process, empty if it is not here.
+func (s *session) serverProcess() string {
+	switch {
+	case s.env.MySQL.PID == 0:
+		return ""
+	case s.server.Flavor == mysql.MariaDB:
+		return "mariadbd"
+	}
+	return "mysqld"
+}
+
+func (s *session) completeRun(ctx context.Context) error {
+	vars, err := s.server.Variables(ctx)
+	if err != nil {
+		return err
+	}
+	srv := record.Server{Kind: "mysql", Flavor: s.server.Flavor, Version: s.server.Text, Sandbox: s.env.MySQL.Sandbox,
+		Process: s.serverProcess(), Schema: Schema, Variables: vars}
+	return s.w.Update(func(r *record.Run) {
+		r.Servers = append(r.Servers, srv)
+		r.Metrics = slices.Concat(operations.Source{}.Metrics(), mysql.Ping{}.Metrics())
+		for _, src := range s.sources {
+			r.Metrics = append(r.Metrics, src.Metrics()...)
+		}
+	})
+}

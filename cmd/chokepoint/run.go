@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"chokepoint/cmd/chokepoint/internal/session"
+	"chokepoint/collectors/record"
+	"chokepoint/workloads/lock"
+	"chokepoint/workloads/sandbox"
+)
+
+const runHelp = `chokepoint run lock [flags] sells units of a few rows from many workers, keeps a
+record of it, and explains where the operations' time went.
+
+Without a server to use it starts a private one (a sandbox) and ends it again.
+Ctrl-C ends the run early but in order; a second one at once.`
+
+func runCommand(ctx context.Context, w world, args []string) error {
+	f := newRunFlags(w)
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		if err := parse(f.fs, args); errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return usageError("run: which workload? There is: lock")
+	}
+	if args[0] != "lock" {
+		return usageError("run: there is no workload %q; there is: lock", args[0])
+	}
+	args = args[1:]
+	if err := parse(f.fs, args); err != nil {
+		return err
+	}
+	plan, err := f.plan(args)
+	if err != nil {
+		return err
+	}
+	return runLock(ctx, w, f, plan)
+}
+
+// runFlags are the flags of run lock.
+type runFlags struct {
+	fs       *flag.FlagSet
+	runs     *string
+	output   *output
+	strategy *string
+	keys     *int
+	workers  *int
+	requests *uint64
+	duration *time.Duration
+	warmup   *time.Duration
+	think    *time.Duration
+	timeout  *time.Duration
+	pool     *int
+	stock    *int64
+	seed     *uint64
+}
+
+func newRunFlags(w world) *runFlags {
+	fs := flags(w, "run", runHelp)
+	return &runFlags{
+		fs: fs, runs: runsFlag(fs, w), output: outputFlag(fs),
+		strategy: fs.String("strategy", "pessimistic", "how the stock is kept right: "+strings.Join(lock.Strategies(), ", ")),
+		keys:     fs.Int("keys", 1, "rows that the operations choose from"),
+		workers:  fs.Int("concurrency", 50, "workers, each with one operation at a time"),
+		requests: fs.Uint64("requests", 0, "end after so many measured operations; alone, the duration does not end the run"),
+		duration: fs.Duration("duration", 10*time.Second, "end after this time"),
+		warmup:   fs.Duration("warmup", time.Second, "load before measuring; with --requests at most a tenth of them"),
+		think:    fs.Duration("think", 0, "mean pause of a worker between operations"),
+		timeout:  fs.Duration("timeout", 10*time.Second, "time limit of one operation"),
+		pool:     fs.Int("pool", 10, "connections of the pool, 0 is unlimited"),
+		stock:    fs.Int64("stock", 1_000_000, "units of each row at the start"),
+		seed:     fs.Uint64("seed", 1, "seed of the random choices"),
+	}
+}
+
+// plan checks the flags and makes the plan of the run.
+func (f *runFlags) plan(args []string) (session.Plan, error) {
+	set := map[string]bool{}
+	f.fs.Visit(func(fl *flag.Flag) { set[fl.Name] = true })
+	p := session.Plan{
+		Lock:        lock.Options{Strategy: *f.strategy, Keys: *f.keys, Stock: *f.stock},
+		Concurrency: *f.workers, Requests: *f.requests, Duration: *f.duration, Warmup: *f.warmup, Think: *f.think, Timeout: *f.timeout,
+		Pool: *f.pool, Seed: *f.seed, Args: f.args(), Parameters: map[string]string{}, Tool: build(),
+	}
+	if set["requests"] && !set["duration"] {
+		p.Duration = 0
+	}
+	f.fs.VisitAll(func(fl *flag.Flag) {
+		if fl.Name != "runs" && fl.Name != "output" {
+			p.Parameters[fl.Name] = fl.Value.String()
+		}
+	})
+	return p, errors.Join(f.output.check(), check(p))
+}
+
+// args are the words that make the run again: the flags that were set, without
+// those that only say where the result goes.
+func (f *runFlags) args() []string {
+	out := []string{}
+	f.fs.Visit(func(fl *flag.Flag) {
+		if fl.Name != "runs" && fl.Name != "output" {
+			out = append(out, "--"+fl.Name, fl.Value.String())
+		}
+	})
+	return out
+}
+
+// Bounds of what a run may ask of this machine.
+const (
+	maxConcurrency = 10_000
+	maxKeys        = 10_000_000
+)
+
+func check(p session.Plan) error {
+	known := false
+	for _, s := range lock.Strategies() {
+		known = known || s == p.Lock.Strategy
+	}
+	switch {
+	case !known:
+		return usageError("run: there is no strategy %q; there are: %s", p.Lock.Strategy, strings.Join(lock.Strategies(), ", "))
+	case p.Concurrency < 1 || p.Concurrency > maxConcurrency:
+		return usageError("run: --concurrency must be 1 to %d", maxConcurrency)
+	case p.Lock.Keys < 1 || p.Lock.Keys > maxKeys:
+		return usageError("run: --keys must be 1 to %d", maxKeys)
+	case p.Pool < 0 || p.Pool > maxConcurrency:
+		return usageError("run: --pool must be 0 (unlimited) to %d", maxConcurrency)
+	case p.Lock.Stock < 0:
+		return usageError("run: --stock must not be negative")
+	case p.Duration < 0 || p.Warmup < 0 || p.Think < 0:
+		return usageError("run: --duration, --warmup and --think must not be negative")
+	case p.Timeout <= 0:
+		return usageError("run: --timeout must be positive")
+	case p.Duration == 0 && p.Requests == 0:
+		return usageError("run: --duration 0 needs --requests, or the run would not end")
+	}
+	return nil
+}
+
+// runLock makes the run in a sandbox and explains it.
+func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
+	log := slog.New(slog.NewTextHandler(w.stderr, nil))
+	root, err := makeRuns(*f.runs)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	env, end, err := startSandbox(ctx, w, log, p)
+	if err != nil {
+		return err
+	}
+	defer end()
+	env.Runs = root
+	progress := newProgress(w)
+	env.Progress = progress.tell
+	id, err := session.Run(ctx, env, p)
+	progress.end()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w.stderr, "record: %s (explain it again with: chokepoint analyze --run-id %s)\n", id, id)
+	r, err := record.Open(root, id)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = explain(w, r, f.output)
+	return err
+}
+
+// makeRuns opens the folder of the records, and makes it if need be.
+func makeRuns(dir string) (*os.Root, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("the folder for records: %w", err)
+	}
+	return os.OpenRoot(dir)
+}
+
+func startSandbox(ctx context.Context, w world, log *slog.Logger, p session.Plan) (session.Env, func(), error) {
+	fmt.Fprintln(w.stderr, "starting private servers ...")
+	need := p.Pool
+	if need == 0 {
+		need = p.Concurrency
+	}
+	sb, err := sandbox.Start(ctx, sandbox.Options{MaxConnections: need, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return session.Env{}, nil, err
+	}
+	for _, warning := range sb.Warnings() {
+		log.Warn(warning)
+	}
+	my := sb.MySQL()
+	env := session.Env{Log: log, MySQL: session.MySQL{Config: my.Config(), Sandbox: true, PID: my.PID}}
+	return env, func() {
+		if err := sb.Close(); err != nil {
+			log.Warn("ending the sandbox", "error", err)
+		}
+	}, nil
+}
+
+// joined writes words as a shell would need them.
+func joined(words []string) string {
+	out := make([]string, len(words))
+	for i, word := range words {
+		out[i] = word
+		if word == "" || strings.ContainsAny(word, " \t\"'$&|;<>()*?") {
+			out[i] = strconv.Quote(word)
+		}
+	}
+	return strings.Join(out, " ")
+}

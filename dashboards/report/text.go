@@ -1,0 +1,345 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"chokepoint/analysis"
+)
+
+// Style says how text is written.
+type Style struct {
+	Width int  // columns, at least minWidth
+	Color bool // bold headings
+}
+
+const (
+	minWidth = 80
+	maxWidth = 160 // longer lines are hard to follow
+)
+
+// WriteText writes the page for a terminal: the verdict first, then where the
+// time went, then the numbers behind it.
+func (p *Page) WriteText(out io.Writer, s Style) error {
+	s.Width = min(max(s.Width, minWidth), maxWidth)
+	t := &text{w: bufio.NewWriter(out), Style: s}
+	r := p.Result
+	t.title(r)
+	t.verdict(r)
+	t.budget(r)
+	t.load(r)
+	t.statements(r)
+	t.locks(r)
+	t.pool(r)
+	t.runtime(r)
+	t.host(r)
+	t.relief(r)
+	t.checks(r)
+	t.windows(r)
+	t.warnings(r)
+	t.next(r)
+	return t.w.Flush()
+}
+
+type text struct {
+	w *bufio.Writer
+	Style
+}
+
+func (t *text) printf(format string, args ...any) { fmt.Fprintf(t.w, format, args...) }
+
+func (t *text) heading(s string) {
+	t.printf("\n")
+	if t.Color {
+		t.printf("\x1b[1m%s\x1b[0m\n", s)
+	} else {
+		t.printf("%s\n", s)
+	}
+}
+
+// wrap writes words in lines of the width, each indented.
+func (t *text) wrap(indent, hang, s string) {
+	line := indent
+	for i, word := range strings.Fields(s) {
+		if i > 0 && width(line)+1+width(word) > t.Width {
+			t.printf("%s\n", line)
+			line = hang
+		}
+		if line != indent && line != hang {
+			line += " "
+		}
+		line += word
+	}
+	t.printf("%s\n", line)
+}
+
+func width(s string) int { return len([]rune(s)) }
+
+func (t *text) title(r *analysis.Result) {
+	servers := []string{}
+	for _, s := range r.Run.Servers {
+		servers = append(servers, s.Flavor+" "+s.Version)
+	}
+	head := fmt.Sprintf("%s/%s on %s", r.Run.Workload, r.Run.Strategy, strings.Join(servers, ", "))
+	t.wrap("", "  ", fmt.Sprintf("run %s: %s, %s, %s", r.Run.ID, head, seconds(r.Run.DurationS), r.Run.Status))
+}
+
+func (t *text) verdict(r *analysis.Result) {
+	v := r.Verdict
+	head := "VERDICT  " + v.Layer + "/" + v.Cause.Cause
+	if v.Resource != "" {
+		head += "  " + v.Resource
+	}
+	if v.Share.Known() {
+		head += "  share " + percent(v.Share)
+		if v.ShareInterval[0] != v.ShareInterval[1] {
+			head += fmt.Sprintf(" (%s to %s)", percent(v.ShareInterval[0]), percent(v.ShareInterval[1]))
+		}
+	}
+	t.heading(head)
+	t.wrap("  ", "  ", v.Summary)
+	for _, e := range v.Evidence {
+		t.wrap("  * ", "    ", fmt.Sprintf("%s: %s [%s; %s]", e.Claim, value(e.Value, e.Unit), e.Metric, e.Source))
+	}
+}
+
+func value(n analysis.Number, unit string) string {
+	if unit == "s" {
+		return seconds(n)
+	}
+	return number(n)
+}
+
+// budget draws a bar a stage, with the blamed layer beside it.
+func (t *text) budget(r *analysis.Result) {
+	mean := analysis.Number(0)
+	for _, s := range r.Budget {
+		mean += s.SecondsPerOperation
+	}
+	t.heading("WHERE AN AVERAGE OPERATION'S TIME WENT (" + seconds(mean) + ")")
+	bar := t.Width - 2 - 16 - 10 - 8 - 32
+	for _, s := range r.Budget {
+		if s.Share < 0.0005 {
+			continue
+		}
+		blame := []string{}
+		for _, b := range s.BlamedOn {
+			if b.Share >= 0.05 {
+				blame = append(blame, fmt.Sprintf("%s/%s %s", b.Layer, b.Cause.Cause, percent(b.Share)))
+			}
+		}
+		note := "work"
+		if len(blame) > 0 {
+			note = "blame " + strings.Join(blame, ", ")
+		}
+		n := int(float64(s.Share)*float64(bar) + 0.5)
+		line := fmt.Sprintf("  %-15s %s%s %9s %7s  %s", s.Stage, strings.Repeat("█", n), strings.Repeat("·", bar-n), seconds(s.SecondsPerOperation), percent(s.Share), note)
+		t.printf("%s\n", strings.TrimRight(cut(line, t.Width), " "))
+	}
+}
+
+func cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "~"
+	}
+	return s
+}
+
+func (t *text) load(r *analysis.Result) {
+	l := r.Load
+	if l == nil {
+		return
+	}
+	t.heading("LOAD")
+	t.wrap("  ", "  ", fmt.Sprintf("%d operations, %d ok (%s), %s ok/s%s", l.Operations, l.OK, percent(l.SuccessRatio), number(l.ThroughputPerS), offered(l)))
+	lat := l.LatencyS
+	t.wrap("  ", "    ", fmt.Sprintf("latency: mean %s, p50 %s, p90 %s, p99 %s, p99.9 %s, max %s",
+		seconds(lat.Mean), seconds(lat.P50), seconds(lat.P90), seconds(lat.P99), seconds(lat.P999), seconds(lat.Max)))
+	parts := []string{}
+	for _, o := range slices.Sorted(maps.Keys(l.Outcomes)) {
+		parts = append(parts, fmt.Sprintf("%s %d", o, l.Outcomes[o]))
+	}
+	t.wrap("  ", "    ", "outcomes: "+strings.Join(parts, ", "))
+	if c := r.Correctness; c != nil {
+		t.wrap("  ", "    ", fmt.Sprintf("books (%s): expected %d, found %d; lost updates %d, oversold %d", c.What, c.Expected, c.Actual, c.LostUpdates, c.Oversold))
+	}
+}
+
+func offered(l *analysis.Load) string {
+	if !l.OfferedPerS.Known() {
+		return ""
+	}
+	return ", offered " + number(l.OfferedPerS) + "/s"
+}
+
+// fixed is the width of the number columns of the statements table.
+const fixed = 2 + 8 + 10 + 24 + 8 + 10 + 8 + 2
+
+func (t *text) statements(r *analysis.Result) {
+	if len(r.Statements) == 0 {
+		return
+	}
+	t.heading("STATEMENTS (performance_schema; lock is row-lock waiting per execution)")
+	t.printf("  %7s %9s %23s %7s %9s %7s  %s\n", "count", "mean", "lock (bounds)", "ratio", "max", "share", "statement")
+	for _, s := range r.Statements {
+		if s.Share < 0.001 && s.Errors == 0 {
+			continue
+		}
+		line := fmt.Sprintf("  %7d %9s %23s %7s %9s %7s  ", s.Count, seconds(s.MeanS), lock(s), percent(s.LockRatio), seconds(s.MaxS), percent(s.Share))
+		if room := t.Width - width(line); room >= 40 {
+			t.printf("%s%s\n", line, cut(s.Text, room))
+		} else {
+			t.printf("%s\n%s%s\n", strings.TrimRight(line, " "), strings.Repeat(" ", 10), cut(s.Text, t.Width-10))
+		}
+	}
+	if s := r.Statements[0]; s.LockMethod != "" {
+		t.wrap("  ", "  ", "row-lock time: "+lockSource(r.Statements))
+	}
+	t.wrap("  ", "  ", "max is since the server first saw the statement, warm-up included")
+}
+
+func lockSource(all []analysis.Statement) string {
+	for _, s := range all {
+		if s.LockS.Hi > 0 {
+			return s.LockMethod + ", from " + s.LockSource
+		}
+	}
+	return "none seen"
+}
+
+func lock(s analysis.Statement) string {
+	l := s.LockS
+	if l.Lo == l.Hi {
+		return seconds(l.Point)
+	}
+	return fmt.Sprintf("%s (%s..%s)", seconds(l.Point), seconds(l.Lo), strings.Replace(seconds(l.Hi), " ", "", 1))
+}
+
+func (t *text) locks(r *analysis.Result) {
+	l := r.Locks
+	if l == nil {
+		return
+	}
+	t.heading("LOCKS")
+	for _, h := range l.HotRows {
+		t.wrap("  ", "    ", fmt.Sprintf("hot row %s of %s: %s waiting on average (at most %s in a slice), held %s to %s of the time",
+			h.Key, h.Table, number(h.WaitersMean), number(h.WaitersMax), percent(h.Utilisation[0]), percent(h.Utilisation[1])))
+	}
+	t.wrap("  ", "    ", fmt.Sprintf("deadlocks %s, lock wait timeouts %s", number(l.Deadlocks), number(l.Timeouts)))
+}
+
+func (t *text) pool(r *analysis.Result) {
+	p := r.Pool
+	if p == nil {
+		return
+	}
+	limit := "unlimited"
+	if p.MaxOpen > 0 {
+		limit = fmt.Sprintf("%d connections", p.MaxOpen)
+	}
+	t.heading("POOL (" + limit + ")")
+	t.wrap("  ", "    ", fmt.Sprintf("in use %s (max %s), idle %s, pending %s (max %s), utilisation %s; %s waits, %d timeouts",
+		number(p.InUseMean), number(p.InUseMax), number(p.IdleMean), number(p.PendingMean), number(p.PendingMax), percent(p.Utilisation), number(p.Waits), p.Timeouts))
+	t.spread("wait", p.WaitS)
+	t.spread("hold", p.HoldS)
+}
+
+func (t *text) spread(name string, s analysis.Spread) {
+	t.wrap("  ", "    ", fmt.Sprintf("%s: mean %s, p95 %s, p99 %s, max %s", name, seconds(s.Mean), seconds(s.P95), seconds(s.P99), seconds(s.Max)))
+}
+
+func (t *text) runtime(r *analysis.Result) {
+	g := r.Runtime
+	if g == nil {
+		return
+	}
+	t.heading(fmt.Sprintf("GO RUNTIME (GOMAXPROCS %d)", g.GOMAXPROCS))
+	t.wrap("  ", "    ", fmt.Sprintf("CPU %s of GOMAXPROCS; garbage collector %s of it, %s pauses (max %s, total %s); heap peak %s; %s goroutines at most",
+		percent(g.CPUShare), percent(g.GCCPUShare), number(g.GCPauses), seconds(g.GCPauseMaxS), seconds(g.GCPauseTotalS), size(g.HeapPeakBytes), number(g.GoroutinesMax)))
+	t.wrap("  ", "    ", fmt.Sprintf("scheduling delay: mean %s, p50 %s, p99 %s; waiting for mutexes %s",
+		seconds(g.SchedLatencyS.Mean), seconds(g.SchedLatencyS.P50), seconds(g.SchedLatencyS.P99), seconds(g.MutexWaitS)))
+}
+
+func (t *text) host(r *analysis.Result) {
+	h := r.Host
+	if h == nil {
+		return
+	}
+	t.heading(fmt.Sprintf("HOST (%d CPUs)", h.CPUs))
+	t.wrap("  ", "    ", fmt.Sprintf("busy %s, stolen by the hypervisor %s", percent(h.BusyShare), percent(h.StealShare)))
+	for _, p := range h.Processes {
+		t.wrap("  ", "    ", fmt.Sprintf("%s: CPU %s, ready without a CPU %s", p.Name, seconds(p.CPUS), seconds(p.RunQueueS)))
+	}
+}
+
+func (t *text) relief(r *analysis.Result) {
+	if len(r.Relief) == 0 {
+		return
+	}
+	t.heading("WHAT A CHANGE WOULD BRING (predicted throughput)")
+	for _, x := range r.Relief {
+		gain := fmt.Sprintf("%.2fx", float64(x.Ratio))
+		if x.Bound == analysis.AtMost {
+			gain = "at most " + gain
+		}
+		t.printf("  %14s  %s; then limited by %s\n", gain, x.Change, x.LimitedBy)
+	}
+}
+
+func (t *text) checks(r *analysis.Result) {
+	if len(r.Checks) == 0 {
+		return
+	}
+	t.heading("CHECKS")
+	for _, c := range r.Checks {
+		mark := "ok  "
+		if !c.OK {
+			mark = "FAIL"
+		}
+		line := fmt.Sprintf("%s: expected %s, measured %s", c.Name, number(c.Expected), number(c.Measured))
+		if c.Note != "" {
+			line += " (" + c.Note + ")"
+		}
+		t.wrap("  "+mark+" ", "       ", line)
+	}
+}
+
+// windows shows when the bottleneck moved.
+func (t *text) windows(r *analysis.Result) {
+	if len(r.Windows) < 2 {
+		return
+	}
+	t.heading("WHO LED WHEN")
+	for _, w := range r.Windows {
+		t.printf("  %6.1f to %6.1f s  %s/%s, %s of the waiting\n", float64(w.FromS), float64(w.ToS), w.Layer, w.Cause.Cause, percent(w.Share))
+	}
+}
+
+func (t *text) warnings(r *analysis.Result) {
+	if len(r.Warnings) == 0 {
+		return
+	}
+	t.heading("WARNINGS")
+	for _, w := range r.Warnings {
+		t.wrap("  - ", "    ", w)
+	}
+}
+
+// next names the command to try next: the change that promises most.
+func (t *text) next(r *analysis.Result) {
+	best := -1
+	for i, x := range r.Relief {
+		if x.Command != "" && x.Ratio >= 1.1 && (best < 0 || x.Ratio > r.Relief[best].Ratio) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return
+	}
+	t.heading("TRY NEXT")
+	t.printf("  %s\n", r.Relief[best].Command)
+}

@@ -31,21 +31,21 @@ func Attribute(r *record.Reader) (*Result, error) {
 	w := newWorld(r.Run(), t)
 	// The point estimate comes first: it names the processors.
 	best := w.variant(point, point)
-	ends := []variant{best, w.variant(lower, lower), w.variant(lower, upper), w.variant(upper, lower), w.variant(upper, upper)}
+	ends := ends{best, w.variant(lower, lower), w.variant(lower, upper), w.variant(upper, lower), w.variant(upper, upper)}
 
 	res := &Result{Run: w.describeRun(), Load: w.load(latencies)}
 	res.Budget, res.Unexplained = w.budget(best)
 	res.Candidates = w.candidates(ends)
 	res.Symptoms = w.symptoms(best)
 	res.Statements = w.statements()
-	res.Locks = w.locks(best)
+	res.Locks = w.locks(ends)
 	res.Pool = w.poolSection(best, latencies)
 	res.Runtime = w.runtimeSection()
 	res.Host = w.hostSection()
 	res.Correctness = w.correctness()
 	res.Windows = w.windows(best)
 	res.Verdict = w.verdict(ends, res)
-	res.Relief = w.relief(best, res.Verdict)
+	res.Relief = w.relief(ends, res.Verdict)
 	res.Verdict.Evidence = w.evidence(best, res)
 	res.Verdict.Summary = w.summary(best, res)
 	res.Checks = w.checks(latencies)
@@ -113,7 +113,7 @@ func (w *world) budget(v variant) ([]Stage, Number) {
 // candidates are the causes with their shares of all waiting, the largest
 // first. The interval is the envelope of the jackknife intervals at both ends
 // of what is only known within bounds.
-func (w *world) candidates(ends []variant) []Candidate {
+func (w *world) candidates(ends ends) []Candidate {
 	byCause := map[waits.Cause]*Candidate{}
 	resource := map[waits.Cause]map[string]float64{}
 	for i, v := range ends {

@@ -24,19 +24,41 @@ type change struct {
 // spreadRows is over how many rows the relief spreads a hot one.
 const spreadRows = 1000
 
-// relief predicts what the changes that come to mind would do.
-func (w *world) relief(v variant, verdict Verdict) []Relief {
+// relief predicts what the changes that come to mind would do. Where the
+// prediction depends much on what is only known within bounds, it is the
+// largest that is possible, and an upper bound.
+func (w *world) relief(ends ends, verdict Verdict) []Relief {
 	out := []Relief{}
 	if w.ok == 0 {
 		return out
 	}
-	for _, c := range w.changes(v, verdict) {
-		if r, ok := w.predict(v, verdict, c); ok {
-			out = append(out, r)
+	for _, c := range w.changes(ends[0], verdict) {
+		r, ok := w.predict(ends[0], verdict, c)
+		if !ok {
+			continue
 		}
+		least, most := r, r
+		for _, v := range ends[1:] {
+			other, ok := w.predict(v, verdict, c)
+			switch {
+			case ok && other.Ratio > most.Ratio:
+				most = other
+			case ok && other.Ratio < least.Ratio:
+				least = other
+			}
+		}
+		if most.Ratio-least.Ratio > reliefSpread*r.Ratio {
+			r = most
+			r.Bound = AtMost
+		}
+		out = append(out, r)
 	}
 	return out
 }
+
+// reliefSpread is how far apart, relative to the prediction, its values at the
+// ends of the bounds may be for it to be told as one figure.
+const reliefSpread = 0.2
 
 // changes are those worth a prediction: the pool, since everybody tries it
 // first, and what the verdict names.
@@ -99,6 +121,9 @@ type constraint struct {
 	bound float64
 }
 
+// foreignCPU: a machine on which others use a tenth as much as we do is ours.
+const foreignCPU = 1.1
+
 // cycle is the name of the constraint that workers working without any waiting
 // make.
 const cycle = "workers"
@@ -124,6 +149,9 @@ func (w *world) predict(v variant, verdict Verdict, c change) (Relief, bool) {
 		}
 	}
 	e := min(1, x/neck.bound)
+	if verdict.Layer == "inconclusive" {
+		e = 1 // what holds it back is not known, so nothing is scaled to it
+	}
 	after := w.constraints(v, c, verdict)
 	next := constraint{"", math.Inf(1)}
 	for _, a := range after {
@@ -140,6 +168,10 @@ func (w *world) predict(v variant, verdict Verdict, c change) (Relief, bool) {
 	}
 	if cpu := w.cpuBound(v, c); neck.name != w.cpu && cpu < next.bound {
 		r.Bound, r.LimitedBy = AtMost, w.cpu
+	}
+	// What holds it back is not known, or others would use more processors too.
+	if verdict.Layer == "inconclusive" || neck.name == w.cpu && w.machine.busy > w.machine.ours*foreignCPU {
+		r.Bound = AtMost
 	}
 	if c.flag != "" {
 		r.Command = command(w.run.Workload, c.flag, c.value)
@@ -178,30 +210,26 @@ func (w *world) constraints(v variant, c change, verdict Verdict) []constraint {
 		}
 		out = append(out, constraint{cycle, float64(n) / (work/w.ok + w.run.Workload.ThinkS)})
 	}
+	if offered := w.run.Workload.OfferedPerS; offered > 0 {
+		out = append(out, constraint{"offered load", offered})
+	}
 	slices.SortStableFunc(out, func(a, b constraint) int { return int(math.Copysign(1, a.bound-b.bound)) })
 	return out
 }
 
 // demand is what one success holds of r, in seconds, waits for other resources
-// left out. The hold of a row that the client does not see (before the locking
-// statement has returned) is scaled like the rest of it.
+// left out.
 func (w *world) demand(v variant, r *waits.Resource, factor func(waits.Cell) float64) float64 {
 	if r.CPU {
 		return r.Held / w.ok
 	}
-	var seen, left float64
+	sum := 0.0
 	for _, c := range v.usage.Cells {
-		if slices.Contains(c.Held, r.Name) {
-			seen += c.Seconds
-			if c.Waits == "" {
-				left += c.Seconds * factor(c)
-			}
+		if c.Waits == "" && slices.Contains(c.Held, r.Name) {
+			sum += c.Seconds * factor(c)
 		}
 	}
-	if seen == 0 { // autocommit: the hold lies inside the locking statement
-		return r.Held * factor(waits.Cell{Held: []string{r.Name}}) / w.ok
-	}
-	return r.Held * left / seen / w.ok
+	return sum / w.ok
 }
 
 func (w *world) cpuBound(v variant, c change) float64 {

@@ -76,7 +76,8 @@ func (w *world) statements() []Statement {
 // maxHotRows bounds the list of hot rows.
 const maxHotRows = 8
 
-func (w *world) locks(v variant) *Locks {
+func (w *world) locks(ends ends) *Locks {
+	v := ends[0]
 	if !w.server.known {
 		return nil
 	}
@@ -97,11 +98,10 @@ func (w *world) locks(v variant) *Locks {
 			break
 		}
 		table := waits.Table(name)
-		b := w.rowHold(v.usage, name)
 		out.HotRows = append(out.HotRows, HotRow{
 			Table: table, Key: strings.TrimPrefix(name, "row:"+table+"/"),
 			WaitersMean: Number(rowWaits[name] / w.length), WaitersMax: w.maxWaiters(v, name),
-			Utilisation: Interval{Number(b.lo / w.length), Number(b.hi / w.length)},
+			Utilisation: ends.utilisation(name),
 		})
 	}
 	return out

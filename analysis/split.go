@@ -49,7 +49,7 @@ func split(cells []clientCell, s serverTime, o outside, row float64) partition {
 	}
 	st := restOf(cells, stageStatement, s.statement, waited)
 	co := restOf(cells, stageCommit, s.commit, 0)
-	shareResidual(&st, &co, o)
+	shareResidual(&st, &co, o, entriesOf(cells, stagePoolWait))
 	shareServer(&st, &co, s, o)
 	app := appParts(cells, o)
 	for i, c := range cells {
@@ -134,6 +134,16 @@ type rest struct {
 // found so far explains.
 func (r *rest) residual() float64 { return max(0, r.total-r.server-r.runnable-r.network) }
 
+func entriesOf(cells []clientCell, stage string) float64 {
+	n := 0.0
+	for i := range cells {
+		if cells[i].stage == stage {
+			n += cells[i].entries
+		}
+	}
+	return n
+}
+
 func restOf(cells []clientCell, stage string, server, waited float64) rest {
 	r := rest{}
 	for _, c := range cells {
@@ -147,10 +157,10 @@ func restOf(cells []clientCell, stage string, server, waited float64) rest {
 	return r
 }
 
-// shareResidual explains what lies between client and server: a round trip
-// wakes one goroutine, which stands in the run queue of the Go scheduler for
-// the mean latency; the network takes the idle round trip. What is left is
-// unexplained.
+// shareResidual explains what lies between client and server. A round trip and
+// a grant of a pooled connection each wake a goroutine, which stands in the run
+// queue of the Go scheduler for the mean latency; the network takes the idle
+// round trip of each. What is left is unexplained.
 //
 // Note: the run-queue delay of our process' threads (schedstat) is not used. It
 // could explain all that is left, on a busy machine: a goroutine that a socket
@@ -158,9 +168,13 @@ func restOf(cells []clientCell, stage string, server, waited float64) rest {
 // network. But it is time of threads, of which any number of operations may
 // have waited for one, and taken as the operations' time it made a busy
 // neighbour the cause of a hot row's queue.
-func shareResidual(st, co *rest, o outside) {
+func shareResidual(st, co *rest, o outside, grants float64) {
+	delay := (st.entries + co.entries + grants) * o.schedLatency
+	residual := st.residual() + co.residual()
 	for _, r := range []*rest{st, co} {
-		r.runnable = min(r.residual(), r.entries*o.schedLatency)
+		if residual > 0 {
+			r.runnable = min(delay/residual, 1) * r.residual()
+		}
 		r.network = min(r.residual(), r.entries*o.ping)
 	}
 }

@@ -99,6 +99,19 @@ type variant struct {
 	blame *waits.Blame
 }
 
+// ends are the point estimate and the variants at the ends of the bounds.
+type ends []variant
+
+// utilisation is the interval of a resource's utilisation.
+func (e ends) utilisation(resource string) Interval {
+	out := Interval{1, 0}
+	for _, v := range e {
+		u := Number(v.blame.Utilisation[resource])
+		out[0], out[1] = min(out[0], u), max(out[1], u)
+	}
+	return out
+}
+
 // variant computes usage and blame with the row-lock time and the rows'
 // utilisation at the given ends of their bounds.
 func (w *world) variant(row, utilisation end) variant {
@@ -106,14 +119,71 @@ func (w *world) variant(row, utilisation end) variant {
 	w.nameProcessors(parts)
 	u := &waits.Usage{T: w.length, Resources: map[string]*waits.Resource{}}
 	for i, c := range w.cells {
+		unseen := w.unseenHold(c, parts[i], utilisation)
 		for _, p := range parts[i] {
-			u.Cells = append(u.Cells, waits.Cell{Stage: p.stage, Waits: p.waits, Held: c.held, Seconds: c.seconds * p.share})
+			cell := waits.Cell{Stage: p.stage, Waits: p.waits, Held: c.held, Seconds: c.seconds * p.share}
+			if unseen > 0 && p.stage != stageRowLock {
+				under := cell
+				under.Held, under.Seconds = append(slices.Clone(c.held), c.asked), unseen*cell.Seconds
+				cell.Seconds -= under.Seconds
+				u.Cells = append(u.Cells, under)
+			}
+			u.Cells = append(u.Cells, cell)
 		}
 	}
 	for name := range w.resourceNames(u) {
-		u.Resources[name] = w.resource(u, name, utilisation)
+		u.Resources[name] = w.resource(u, name)
+	}
+	if utilisation == upper {
+		w.addUncertainHold(u, parts)
 	}
 	return variant{usage: u, parts: parts, blame: waits.NewBlame(u)}
+}
+
+// unseenHold is the share of a locking statement's time beside its waiting for
+// which it holds the row already. A client sees the row held from the return
+// of the statement only; the server gave the lock before that, at the earliest
+// when the waiting ended. An autocommit statement holds it within its own time
+// only, for at least what the server's timers leave when all that can have been
+// waiting is taken away.
+func (w *world) unseenHold(c clientCell, parts []part, e end) float64 {
+	if !c.asksRow() || strings.HasSuffix(c.asked, "/*") {
+		return 0
+	}
+	rest := 0.0
+	for _, p := range parts {
+		if p.stage != stageRowLock {
+			rest += c.seconds * p.share
+		}
+	}
+	least := 0.0
+	if !w.heldAfter(c.asked) && rest > 0 {
+		least = min(1, w.autocommitHold(c.seconds)/rest)
+	}
+	return e.of(bounds{lo: least, point: (least + 1) / 2, hi: 1})
+}
+
+// heldAfter tells whether operations hold the row beyond the locking statement.
+func (w *world) heldAfter(row string) bool {
+	return slices.ContainsFunc(w.cells, func(c clientCell) bool { return slices.Contains(c.held, row) })
+}
+
+// addUncertainHold adds to the rows what is taken as waiting here and may have
+// been holding: waiting and holding are only known to lie between the same two
+// moments, so the largest hold goes with the least waiting.
+func (w *world) addUncertainHold(u *waits.Usage, parts partition) {
+	least := rowLockWaitsOf(w.cells, w.server.row.lo)
+	for i, c := range w.cells {
+		r := u.Resources[c.asked]
+		if r == nil || r.Opaque || !c.asksRow() {
+			continue
+		}
+		for _, p := range parts[i] {
+			if p.stage == stageRowLock {
+				r.Held += max(0, c.seconds*p.share-least[i])
+			}
+		}
+	}
 }
 
 // nameProcessors names the machine's processors by the process with most
@@ -170,52 +240,21 @@ func (w *world) resourceNames(u *waits.Usage) map[string]bool {
 	return names
 }
 
-// resource describes one resource, with a row's hold at the given end.
-func (w *world) resource(u *waits.Usage, name string, e end) *waits.Resource {
-	r := &waits.Resource{Name: name, Cause: w.causeOf(name), Capacity: 1}
+// resource describes one resource.
+func (w *world) resource(u *waits.Usage, name string) *waits.Resource {
+	r := &waits.Resource{Name: name, Cause: w.causeOf(name), Capacity: 1, Held: u.HoldersOf(name).Total}
 	for _, known := range w.run.Workload.Resources {
 		if known.Name == name {
 			r.Capacity = float64(known.Capacity)
 		}
 	}
-	kind, _, _ := strings.Cut(name, ":")
-	switch {
+	switch kind, _, _ := strings.Cut(name, ":"); {
 	case name == w.cpu:
 		r.CPU, r.Capacity, r.Held, r.Foreign = true, w.machine.cpus, w.machine.ours, max(0, w.machine.busy-w.machine.ours)
 	case kind == "row" && strings.HasSuffix(name, "/*"), name == anyRow, kind == "mdl":
 		r.Opaque = true
-	case kind == "row":
-		b := w.rowHold(u, name)
-		b.point = (b.lo + b.hi) / 2
-		r.Held = e.of(b)
-	default:
-		r.Held = u.HoldersOf(name).Total
 	}
 	return r
-}
-
-// rowHold bounds the time for which our operations hold a row. A client sees
-// the row held from the return of the locking statement; the server gave the
-// lock before that, at the earliest when the waiting ended. An autocommit
-// statement holds it for its own execution only, which the server's timers tell.
-func (w *world) rowHold(u *waits.Usage, name string) bounds {
-	after := u.HoldersOf(name).Total
-	var asked, waited float64
-	for _, c := range w.cells {
-		if c.asked == name && c.asksRow() {
-			asked += c.seconds
-		}
-	}
-	for _, c := range u.Cells {
-		if c.Waits == name {
-			waited += c.Seconds
-		}
-	}
-	lo := after
-	if after == 0 {
-		lo = w.autocommitHold(asked)
-	}
-	return bounds{lo: min(lo, w.length), hi: min(after+max(0, asked-waited), w.length)}
 }
 
 // autocommitHold is the least time for which autocommit statements, which took

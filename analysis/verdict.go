@@ -1,11 +1,8 @@
 package analysis
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"chokepoint/analysis/waits"
 )
@@ -26,7 +23,7 @@ var (
 
 // verdict applies the rules of the method in their order; the first that holds
 // decides.
-func (w *world) verdict(ends []variant, res *Result) Verdict {
+func (w *world) verdict(ends ends, res *Result) Verdict {
 	best := ends[0]
 	if r := nestedResource(best.usage); r != "" {
 		return w.about(best, nested, r, res)
@@ -43,8 +40,7 @@ func (w *world) verdict(ends []variant, res *Result) Verdict {
 			return w.undecided(best, tooUnexplained, fmt.Sprintf("%.0f %% of the time inside connections is unexplained", 100*share), res)
 		}
 	}
-	if len(res.Candidates) > 1 && leader.ShareInterval[0] <= res.Candidates[1].ShareInterval[1] {
-		second := res.Candidates[1]
+	if second, close := rival(res.Candidates); close {
 		return w.undecided(best, tooClose, fmt.Sprintf("the shares of %s/%s (%s) and %s/%s (%s) overlap",
 			leader.Layer, leader.Cause.Cause, percents(leader.ShareInterval), second.Layer, second.Cause.Cause, percents(second.ShareInterval)), res)
 	}
@@ -52,6 +48,17 @@ func (w *world) verdict(ends []variant, res *Result) Verdict {
 		return w.undecided(best, tooClose, "the pool looks too small, but the database server's CPU cannot be seen, and may be what its connections wait for", res)
 	}
 	return w.about(best, leader.Cause, leader.Resource, res)
+}
+
+// rival is the cause whose share may be the largest beside the leader's, and
+// whether their intervals meet.
+func rival(all []Candidate) (second Candidate, close bool) {
+	for _, c := range all[1:] {
+		if c.ShareInterval[1] > second.ShareInterval[1] {
+			second = c
+		}
+	}
+	return second, len(all) > 1 && all[0].ShareInterval[0] <= second.ShareInterval[1]
 }
 
 // about is a verdict on one resource.
@@ -124,7 +131,7 @@ func (w *world) tooLittle(v variant) string {
 // saturated tells whether any cause has a queue worth the name. Of what is
 // only known within bounds it takes the end that says so: this rule guards
 // against verdicts on services that nothing holds back.
-func (w *world) saturated(ends []variant) bool {
+func (w *world) saturated(ends ends) bool {
 	for _, v := range ends {
 		waiting := v.usage.Waiting()
 		total := 0.0
@@ -213,31 +220,15 @@ func (w *world) unexplainedSeconds(v variant) float64 {
 	return sum
 }
 
-// holder says what the holders of a resource do, the largest share first. The
-// holders of an autocommit row are the locking statements themselves.
+// holder says what the holders of a resource do, the largest share first.
 func (w *world) holder(v variant, resource string) []StageShare {
-	stages := v.usage.HoldersOf(resource).Stage
-	if len(stages) == 0 && strings.HasPrefix(resource, "row:") {
-		stages = map[string]float64{}
-		for i, c := range w.cells {
-			for _, p := range v.parts[i] {
-				if c.asked == resource && p.stage != stageRowLock {
-					stages[p.stage] += c.seconds * p.share
-				}
-			}
-		}
-	}
-	total := 0.0
-	for _, s := range stages {
-		total += s
-	}
+	h := v.usage.HoldersOf(resource)
 	out := []StageShare{}
-	for _, stage := range bySize(stages) {
-		if share := stages[stage] / total; share >= 0.005 {
+	for _, stage := range bySize(h.Stage) {
+		if share := h.Stage[stage] / h.Total; share >= 0.005 {
 			out = append(out, StageShare{stage, Number(share)})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b StageShare) int { return cmp.Compare(b.Share, a.Share) })
 	return out
 }
 

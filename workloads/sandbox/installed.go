@@ -1,0 +1,146 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// NotInstalledError says that a program was not found on this machine.
+type NotInstalledError struct {
+	Program string // what was looked for: "mariadbd or mysqld"
+	Command string // what installs it on Debian and Ubuntu
+}
+
+// Error names the command.
+func (e *NotInstalledError) Error() string {
+	return fmt.Sprintf("no %s found; on Debian or Ubuntu, install with: %s", e.Program, e.Command)
+}
+
+func notInstalled(what string, packages ...string) *NotInstalledError {
+	command := "apt-get install --no-install-recommends " + strings.Join(packages, " ")
+	if os.Geteuid() != 0 {
+		command = "sudo " + command
+	}
+	return &NotInstalledError{Program: what, Command: command}
+}
+
+func notInstalledServers(what string) *NotInstalledError {
+	return notInstalled(what, "mariadb-server-core", "mariadb-client-core", "redis-server")
+}
+
+// program is a server that can be started.
+type program struct {
+	// command is what goes before the arguments: the path of the program. A
+	// server from an unpacked tree has its tree's loader there, then its path.
+	command []string
+	flavor  Flavor
+	version string
+}
+
+// String is what messages call the server.
+func (p program) String() string { return string(p.flavor) + " " + p.version }
+
+// findMySQL returns the first server of the flavor that is wanted; of either,
+// if none is named.
+func (h host) findMySQL(ctx context.Context, want Flavor) (program, error) {
+	p, err := h.find(ctx, parseMySQL, want, "mariadbd", "mysqld")
+	if err != nil || len(p.command) > 0 {
+		return p, err
+	}
+	if want == MySQL {
+		return p, notInstalled("mysqld of MySQL (MariaDB's will not do)", "mysql-server-core-8.0")
+	}
+	return p, notInstalledServers("mariadbd or mysqld")
+}
+
+// findRedis returns the first Redis or Valkey server.
+func (h host) findRedis(ctx context.Context) (program, error) {
+	p, err := h.find(ctx, parseRedis, "", "redis-server", "valkey-server")
+	if err != nil || len(p.command) > 0 {
+		return p, err
+	}
+	return p, notInstalledServers("redis-server or valkey-server")
+}
+
+// find asks each program of these names for its version, until one has the
+// wanted flavor: a name proves nothing, Debian's mysqld is MariaDB. A program
+// that cannot tell its version is an error only if no other can. Without any the
+// result has no command.
+func (h host) find(ctx context.Context, parse func(string) (Flavor, string, bool), want Flavor, names ...string) (program, error) {
+	var errs []error
+	for _, path := range h.paths(names...) {
+		out, err := versionOf(ctx, path)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		flavor, version, ok := parse(out)
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s --version: not understood: %q", path, out))
+			continue
+		}
+		if want == "" || flavor == want {
+			return program{[]string{path}, flavor, version}, nil
+		}
+	}
+	return program{}, errors.Join(errs...)
+}
+
+// paths are the executables of these names, each name in all folders before the
+// next.
+func (h host) paths(names ...string) []string {
+	var found []string
+	for _, name := range names {
+		for _, dir := range h.bin {
+			if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}
+
+func versionOf(ctx context.Context, path string) (string, error) {
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Env = environment(os.TempDir())
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", path, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// parseMySQL reads what `mysqld --version` prints:
+//
+//	mysqld  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)
+//	/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))
+func parseMySQL(s string) (Flavor, string, bool) {
+	m := regexp.MustCompile(`\bVer (\d+\.\d+\S*)`).FindStringSubmatch(s)
+	if m == nil {
+		return "", "", false
+	}
+	if strings.Contains(s, "MariaDB") {
+		return MariaDB, m[1], true
+	}
+	return MySQL, m[1], true
+}
+
+// parseRedis reads what `redis-server --version` prints:
+//
+//	Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0
+func parseRedis(s string) (Flavor, string, bool) {
+	m := regexp.MustCompile(`^(Redis|Valkey) server v=(\d+\.\d+\S*)`).FindStringSubmatch(s)
+	if m == nil {
+		return "", "", false
+	}
+	return Flavor(strings.ToLower(m[1])), m[2], true
+}

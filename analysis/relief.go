@@ -148,15 +148,11 @@ func (w *world) predict(v variant, verdict Verdict, c change) (Relief, bool) {
 			neck = p
 		}
 	}
-	e := min(1, x/neck.bound)
-	if verdict.Layer == "inconclusive" {
-		e = 1 // what holds it back is not known, so nothing is scaled to it
-	}
-	after := w.constraints(v, c, verdict)
+	scale := scales(present, neck.name, x, verdict)
 	next := constraint{"", math.Inf(1)}
-	for _, a := range after {
-		if a.name == neck.name {
-			a.bound *= e
+	for _, a := range w.constraints(v, c, verdict) {
+		if s, ok := scale[a.name]; ok {
+			a.bound *= s
 		}
 		if a.bound < next.bound {
 			next = a
@@ -177,6 +173,21 @@ func (w *world) predict(v variant, verdict Verdict, c change) (Relief, bool) {
 		r.Command = command(w.run.Workload, c.flag, c.value)
 	}
 	return r, true
+}
+
+// scales make the present bounds agree with the measured throughput x: that of
+// the bottleneck is x, and none is below it, for it was reached. (A hold can be
+// overrated, where holding and waiting are told apart by bounds only.) Where the
+// bottleneck is not known, no bound is scaled down to it.
+func scales(present []constraint, neck string, x float64, verdict Verdict) map[string]float64 {
+	out := map[string]float64{}
+	for _, p := range present {
+		out[p.name] = max(1, x/p.bound)
+		if p.name == neck && verdict.Layer != "inconclusive" {
+			out[p.name] = x / p.bound
+		}
+	}
+	return out
 }
 
 // constraints are the bounds under a change, the smallest first.

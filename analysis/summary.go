@@ -15,7 +15,7 @@ func stageWords(stage string) string {
 		stageMDL: "waiting for a metadata lock", stageExec: "executing statements", stageDBCommit: "committing",
 		stageDBRunnable: "waiting for a CPU in the database", stageNetwork: "on the network", stageRunnable: "waiting to be scheduled in Go",
 		stageCPU: "computing in Go", stageGCAssist: "assisting the garbage collector", stageRedis: "in Redis",
-		stageRedisPool: "waiting for a Redis connection", stageUnexplained: "in time that nothing explains",
+		stageRedisPool: "waiting for a Redis connection", stageUnexplained: "in time that is unexplained",
 	}
 	if w := words[stage]; w != "" {
 		return w
@@ -98,7 +98,7 @@ func holders(d Verdict) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return " Its holders spend their time " + list(parts) + "."
+	return " Its holders are " + list(parts) + "."
 }
 
 func symptomWords(res *Result) string {
@@ -121,7 +121,10 @@ func reliefWords(res *Result) string {
 	var no, yes []string
 	for _, r := range res.Relief {
 		gain := fmt.Sprintf("%.1fx", float64(r.Ratio))
-		if r.Bound == AtMost {
+		switch {
+		case r.Bound == AtMost && strings.HasPrefix(r.LimitedBy, "cpu:"):
+			gain = "at most " + gain + ", for the CPU comes next"
+		case r.Bound == AtMost:
 			gain = "at most " + gain
 		}
 		if float64(r.Ratio) < helps {

@@ -43,14 +43,23 @@ func NewPool(name string, c driver.Connector, size, keep int) *Pool {
 	return p
 }
 
-// Open opens n connections at once and puts them into the pool, so that the
-// load does not measure dialling.
+// openAtOnce bounds how many connections are dialled at the same time: a server
+// refuses more than stand in its listen queue (80 by default on MariaDB).
+const openAtOnce = 16
+
+// Open opens n connections and puts them into the pool, so that the load does
+// not measure dialling.
 func (p *Pool) Open(ctx context.Context, n int) error {
 	conns := make([]*sql.Conn, n)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
+	places := make(chan struct{}, openAtOnce)
 	for i := range n {
-		wg.Go(func() { conns[i], errs[i] = p.DB.Conn(ctx) })
+		places <- struct{}{}
+		wg.Go(func() {
+			conns[i], errs[i] = p.DB.Conn(ctx)
+			<-places
+		})
 	}
 	wg.Wait()
 	var err error

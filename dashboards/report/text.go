@@ -120,26 +120,33 @@ func (t *text) budget(r *analysis.Result) {
 	for _, s := range r.Budget {
 		mean += s.SecondsPerOperation
 	}
-	t.heading("WHERE AN AVERAGE OPERATION'S TIME WENT (" + seconds(mean) + ")")
-	bar := t.Width - 2 - 16 - 10 - 8 - 32
+	t.heading("WHERE AN AVERAGE OPERATION'S TIME WENT (" + seconds(mean) + "), and what waiting is blamed on")
+	bar := t.Width - 2 - 16 - 1 - 9 - 1 - 7 - 2 - 23
 	for _, s := range r.Budget {
 		if s.Share < 0.0005 {
 			continue
 		}
-		blame := []string{}
-		for _, b := range s.BlamedOn {
-			if b.Share >= 0.05 {
-				blame = append(blame, fmt.Sprintf("%s/%s %s", b.Layer, b.Cause.Cause, percent(b.Share)))
-			}
-		}
-		note := "work"
-		if len(blame) > 0 {
-			note = "blame " + strings.Join(blame, ", ")
-		}
+		note := blamed(s)
 		n := int(float64(s.Share)*float64(bar) + 0.5)
 		line := fmt.Sprintf("  %-15s %s%s %9s %7s  %s", s.Stage, strings.Repeat("█", n), strings.Repeat("·", bar-n), seconds(s.SecondsPerOperation), percent(s.Share), note)
 		t.printf("%s\n", strings.TrimRight(cut(line, t.Width), " "))
 	}
+}
+
+// blamed names the causes that a stage's waiting is blamed on, with their
+// shares where there are several.
+func blamed(s analysis.Stage) string {
+	parts := []string{}
+	for _, b := range s.BlamedOn {
+		part := b.Layer + "/" + b.Cause.Cause
+		if b.Share < 0.995 {
+			part = percent(b.Share) + " " + part
+		}
+		if b.Share >= 0.05 {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func cut(s string, n int) string {
@@ -258,7 +265,7 @@ func (t *text) runtime(r *analysis.Result) {
 		return
 	}
 	t.heading(fmt.Sprintf("GO RUNTIME (GOMAXPROCS %d)", g.GOMAXPROCS))
-	t.wrap("  ", "    ", fmt.Sprintf("CPU %s of GOMAXPROCS; garbage collector %s of it, %s pauses (max %s, total %s); heap peak %s; %s goroutines at most",
+	t.wrap("  ", "    ", fmt.Sprintf("CPU %s of GOMAXPROCS; garbage collector %s of it, %s pauses (max %s, total %s); heap at most %s and goroutines at most %s when looked at",
 		percent(g.CPUShare), percent(g.GCCPUShare), number(g.GCPauses), seconds(g.GCPauseMaxS), seconds(g.GCPauseTotalS), size(g.HeapPeakBytes), number(g.GoroutinesMax)))
 	t.wrap("  ", "    ", fmt.Sprintf("scheduling delay: mean %s, p50 %s, p99 %s; waiting for mutexes %s",
 		seconds(g.SchedLatencyS.Mean), seconds(g.SchedLatencyS.P50), seconds(g.SchedLatencyS.P99), seconds(g.MutexWaitS)))
@@ -286,7 +293,7 @@ func (t *text) relief(r *analysis.Result) {
 		if x.Bound == analysis.AtMost {
 			gain = "at most " + gain
 		}
-		t.printf("  %14s  %s; then limited by %s\n", gain, x.Change, x.LimitedBy)
+		t.printf("  %15s  %s; limited by %s\n", gain, x.Change, x.LimitedBy)
 	}
 }
 

@@ -63,7 +63,8 @@ func hold() error {
 	select {
 	case <-ended:
 	case <-interrupt:
-		fmt.Println("answers:", s.mysql.ping(context.Background()) == nil)
+		err := errors.Join(s.mysql.ping(context.Background()), pingRedis(context.Background(), s.redis.Socket))
+		fmt.Println("answers:", err == nil)
 	}
 	return s.Close()
 }

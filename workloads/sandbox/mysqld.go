@@ -83,6 +83,8 @@ func mysqldArguments(f Flavor, dir string, o Options) []string {
 		"--skip-log-bin",
 		"--performance-schema=ON", // MariaDB's default is OFF
 		fmt.Sprintf("--max-connections=%d", o.MaxConnections+observers),
+		// All may come back at once; the default listen queue of 80 refuses them.
+		fmt.Sprintf("--back-log=%d", o.MaxConnections+observers),
 		"--innodb-flush-log-at-trx-commit=0",
 		"--innodb-doublewrite=OFF",
 		"--innodb-fast-shutdown=2",

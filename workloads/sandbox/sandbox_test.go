@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -183,57 +182,6 @@ func TestCloseTellsOfCrash(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
-	}
-}
-
-// onMortalThread runs f on a thread that ends after it. The first thread of a
-// process never does: it is kept busy meanwhile, so that f gets another.
-func onMortalThread(f func()) {
-	go func() {
-		runtime.LockOSThread()
-		if syscall.Gettid() != os.Getpid() {
-			f()
-			return // still locked: the thread ends with the goroutine
-		}
-		defer runtime.UnlockOSThread()
-		done := make(chan struct{})
-		onMortalThread(func() {
-			defer close(done)
-			f()
-		})
-		<-done
-	}()
-}
-
-// The servers outlive the thread that called Start.
-func TestThreadEnds(t *testing.T) {
-	needServers(t)
-	t.Parallel()
-	h := testHost(t)
-	started := make(chan *Sandbox)
-	thread := make(chan int, 1)
-	onMortalThread(func() {
-		thread <- syscall.Gettid()
-		s, err := h.start(t.Context(), Options{})
-		if err != nil {
-			t.Error(err)
-		}
-		started <- s
-	})
-	s := <-started
-	if s == nil {
-		return
-	}
-	defer s.Close()
-	tid := <-thread
-	eventually(t, "the thread ends", func() bool {
-		return errors.Is(syscall.Tgkill(os.Getpid(), tid, 0), syscall.ESRCH)
-	})
-	if err := s.mysql.ping(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := pingRedis(t.Context(), s.Redis().Socket); err != nil {
-		t.Error(err)
 	}
 }
 

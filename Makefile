@@ -1,0 +1,21 @@
+# The two commands of the README. Each does all the set-up that it needs.
+.PHONY: demo test build servers clean
+
+# demo: from nothing to a verdict. 200 buyers of one product, ten connections.
+demo: servers build
+	bin/chokepoint run lock --strategy pessimistic --concurrency 200 --duration 10s --pool 10
+
+# test: formatting, vet, unit tests and tests on real servers.
+test: servers
+	scripts/test.sh
+
+build:
+	go build -o bin/chokepoint ./cmd/chokepoint
+
+# servers: installs MariaDB and Redis where they are missing and we may; starts
+# no service.
+servers:
+	@scripts/install-servers.sh
+
+clean:
+	rm -rf bin

@@ -31,7 +31,8 @@ func (w *world) checks(l latencies) []Check {
 	}
 	add(w.checkLittle(l))
 	add(w.checkPoolWait())
-	add(w.checkClientServer())
+	add(w.checkStatements())
+	add(w.checkLocking())
 	add(w.checkExecutions())
 	add(w.checkPoolUse())
 	add(w.checkRowLock())
@@ -66,31 +67,55 @@ func (w *world) checkPoolWait() (Check, bool) {
 	return agree("pool wait, s: client = DBStats.WaitDuration", w.t.Delta(s), waited, waitTolerance, "cancelled waits included"), true
 }
 
-// checkClientServer: what the client saw is what the server's timers say, and
+// checkStatements compares all statements, the client's view and the server's.
+func (w *world) checkStatements() (Check, bool) {
+	server := w.server.statement + w.server.commit
+	return w.clientAgainstServer("statement time, s: digests + round trips = client", server, func(c *clientCell) bool {
+		return c.stage == stageStatement || c.stage == stageCommit
+	})
+}
+
+// checkLocking compares the statements that ask for a row, where the digest
+// with the most time among those that lock rows was executed as often.
+func (w *world) checkLocking() (Check, bool) {
+	asks := func(c *clientCell) bool { return c.asksRow() }
+	for _, d := range w.server.digests {
+		if d.locksRows() {
+			c, ok := w.clientAgainstServer("locking statement's time, s: digest + round trips = client", d.timer, asks)
+			return c, ok && math.Abs(d.count-w.entriesWhere(asks)) <= countTolerance*d.count
+		}
+	}
+	return Check{}, false
+}
+
+func (w *world) entriesWhere(match func(*clientCell) bool) float64 {
+	n := 0.0
+	for i := range w.cells {
+		if match(&w.cells[i]) {
+			n += w.cells[i].entries
+		}
+	}
+	return n
+}
+
+// clientAgainstServer: what the client saw is what the server's timers say, and
 // for each round trip at least what a ping takes on the idle server and at most
 // what the observer's pings took under the load (they find a colder path than
 // the load's connections, and so are an upper bound).
-func (w *world) checkClientServer() (Check, bool) {
-	if !w.server.known {
+func (w *world) clientAgainstServer(name string, server float64, match func(*clientCell) bool) (Check, bool) {
+	client, trips := sumWhere(w.cells, match), w.entriesWhere(match)
+	if !w.server.known || trips == 0 || server == 0 {
 		return Check{}, false
 	}
-	isRoundTrip := func(c *clientCell) bool { return c.stage == stageStatement || c.stage == stageCommit }
-	client, trips := sumWhere(w.cells, isRoundTrip), 0.0
-	for i := range w.cells {
-		if isRoundTrip(&w.cells[i]) {
-			trips += w.cells[i].entries
-		}
-	}
-	server := w.server.statement + w.server.commit
 	least, most := server+trips*w.outside.ping, math.Inf(1)
 	loaded := mean(w.t.During(w.t.Get(pingSeconds)))
 	if !math.IsNaN(loaded) {
 		most = server + trips*loaded
 	}
-	c := agree("statement time, s: digests + round trips = client", min(max(client, least), most), client, clientTolerance, "")
+	c := agree(name, min(max(client, least), most), client, clientTolerance, "")
 	c.Expected = Number(least)
 	c.Note = fmt.Sprintf("digests %.3f s, client %+.1f %%: %.0f round trips took %.0f us each outside the server's timers; a ping takes %.0f us idle",
-		server, 100*(client/server-1), trips, 1e6*(client-server)/max(1, trips), 1e6*w.outside.ping)
+		server, 100*(client/server-1), trips, 1e6*(client-server)/trips, 1e6*w.outside.ping)
 	if !math.IsNaN(loaded) {
 		c.Note += fmt.Sprintf(", %.0f us on average under this load", 1e6*loaded)
 	}

@@ -141,13 +141,13 @@ func flags(w world, name, head string) *flag.FlagSet {
 // parse reads the flags; what is wrong with them is a usage error, and words
 // that are no flags are too.
 func parse(fs *flag.FlagSet, args []string) error {
+	help, usage := fs.Output(), fs.Usage
 	fs.SetOutput(io.Discard) // the error comes back, and is printed once
-	usage := fs.Usage
 	fs.Usage = func() {}
 	err := fs.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fs.SetOutput(nil)
+		fs.SetOutput(help)
 		usage()
 		return err
 	case err != nil:

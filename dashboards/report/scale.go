@@ -49,15 +49,18 @@ func number(n analysis.Number) string {
 	return digits(float64(n))
 }
 
-// percent writes a share. What is not 0 never reads as 0.
+// percent writes a share. What is not 0 never reads as 0, what is not all
+// never as 100 %.
 func percent(n analysis.Number) string {
 	switch v := 100 * float64(n); {
 	case !n.Known():
 		return missing
 	case v > 0 && v < 0.1:
 		return "<0.1 %"
-	case v < 10:
+	case v < 10, v > 99 && v < 99.95:
 		return fmt.Sprintf("%.1f %%", v)
+	case v >= 99.95 && v < 100:
+		return ">99.9 %"
 	default:
 		return fmt.Sprintf("%.0f %%", v)
 	}

@@ -84,7 +84,10 @@ func (t *text) title(r *analysis.Result) {
 	for _, s := range r.Run.Servers {
 		servers = append(servers, s.Flavor+" "+s.Version)
 	}
-	head := fmt.Sprintf("%s/%s on %s", r.Run.Workload, r.Run.Strategy, strings.Join(servers, ", "))
+	head := r.Run.Workload + "/" + r.Run.Strategy
+	if len(servers) > 0 {
+		head += " on " + strings.Join(servers, ", ")
+	}
 	t.wrap("", "  ", fmt.Sprintf("run %s: %s, %s, %s", r.Run.ID, head, seconds(r.Run.DurationS), r.Run.Status))
 }
 
@@ -116,19 +119,25 @@ func value(n analysis.Number, unit string) string {
 
 // budget draws a bar a stage, with the blamed layer beside it.
 func (t *text) budget(r *analysis.Result) {
+	if len(r.Budget) == 0 {
+		return
+	}
 	mean := analysis.Number(0)
 	for _, s := range r.Budget {
 		mean += s.SecondsPerOperation
 	}
 	t.heading("WHERE AN AVERAGE OPERATION'S TIME WENT (" + seconds(mean) + "), and what waiting is blamed on")
-	bar := t.Width - 2 - 16 - 1 - 9 - 1 - 7 - 2 - 23
+	note := 23 // columns for the longest layer/cause
+	if t.Width >= 110 {
+		note = 50 // for two of them, with shares
+	}
+	bar := t.Width - 2 - 16 - 1 - 9 - 1 - 7 - 2 - note
 	for _, s := range r.Budget {
 		if s.Share < 0.0005 {
 			continue
 		}
-		note := blamed(s)
 		n := int(float64(s.Share)*float64(bar) + 0.5)
-		line := fmt.Sprintf("  %-15s %s%s %9s %7s  %s", s.Stage, strings.Repeat("█", n), strings.Repeat("·", bar-n), seconds(s.SecondsPerOperation), percent(s.Share), note)
+		line := fmt.Sprintf("  %-15s %s%s %9s %7s  %s", s.Stage, strings.Repeat("█", n), strings.Repeat("·", bar-n), seconds(s.SecondsPerOperation), percent(s.Share), blamed(s))
 		t.printf("%s\n", strings.TrimRight(cut(line, t.Width), " "))
 	}
 }

@@ -66,9 +66,9 @@ func (w *world) summary(v variant, res *Result) string {
 	case d.Cause == nested:
 		return w.nestedSummary(v, res)
 	case d.Cause == commitFlush, d.Cause == networkLatency, d.Cause == slowStatement, d.Cause == runtimeGC:
-		return fmt.Sprintf("%s (%s): nothing queues, but %.0f %% of the operations' time goes there.", layerWords(d.Layer), d.Cause.Cause, 100*float64(d.Share))
+		return fmt.Sprintf("%s (%s): nothing queues, but %s of the operations' time goes there.", layerWords(d.Layer), d.Cause.Cause, percent(d.Share))
 	default:
-		return fmt.Sprintf("%s: %.0f %% of all waiting (%s) ends on %s.%s%s%s", layerWords(d.Layer), 100*float64(d.Share), percents(d.ShareInterval),
+		return fmt.Sprintf("%s: %s of all waiting (%s) ends on %s.%s%s%s", layerWords(d.Layer), percent(d.Share), percents(d.ShareInterval),
 			causeWords(d.Cause, d.Resource), holders(d), symptomWords(res), reliefWords(res))
 	}
 }
@@ -78,7 +78,7 @@ func leaning(res *Result) string {
 		return ""
 	}
 	c := res.Candidates[0]
-	return fmt.Sprintf(" The largest share of waiting (%.0f %%) ends on %s.", 100*float64(c.Share), causeWords(c.Cause, c.Resource))
+	return fmt.Sprintf(" The largest share of waiting (%s) ends on %s.", percent(c.Share), causeWords(c.Cause, c.Resource))
 }
 
 func (w *world) nestedSummary(v variant, res *Result) string {
@@ -92,7 +92,7 @@ func holders(d Verdict) string {
 	var parts []string
 	for _, h := range d.Holder {
 		if h.Share >= 0.1 && len(parts) < 3 {
-			parts = append(parts, fmt.Sprintf("%s (%.0f %%)", stageWords(h.Stage), 100*float64(h.Share)))
+			parts = append(parts, fmt.Sprintf("%s (%s)", stageWords(h.Stage), percent(h.Share)))
 		}
 	}
 	if len(parts) == 0 {
@@ -105,7 +105,7 @@ func symptomWords(res *Result) string {
 	var parts []string
 	for _, s := range res.Symptoms {
 		if s.Layer != res.Verdict.Layer {
-			parts = append(parts, fmt.Sprintf("%s (%.0f %% of the operations' time)", stageWords(s.Stage), 100*float64(s.Share)))
+			parts = append(parts, fmt.Sprintf("%s (%s of the operations' time)", stageWords(s.Stage), percent(s.Share)))
 		}
 	}
 	if len(parts) == 0 {
@@ -142,6 +142,16 @@ func reliefWords(res *Result) string {
 	}
 	return out
 }
+
+// percent writes a share for a sentence: what is not all is never 100 %.
+func percent(n Number) string {
+	if v := 100 * float64(n); v > 99 && v < 100 {
+		return fmt.Sprintf("%.1f %%", min(v, 99.9))
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(n))
+}
+
+func percents(i Interval) string { return percent(i[0]) + " to " + percent(i[1]) }
 
 func list(parts []string) string {
 	if n := len(parts); n > 1 {

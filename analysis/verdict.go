@@ -231,7 +231,3 @@ func (w *world) holder(v variant, resource string) []StageShare {
 	}
 	return out
 }
-
-func percents(i Interval) string {
-	return fmt.Sprintf("%.0f to %.0f %%", 100*float64(i[0]), 100*float64(i[1]))
-}

@@ -112,6 +112,18 @@ func (s stage) read(t *testing.T, source string) map[string]float64 {
 	return b.Values
 }
 
+// until reads a source until the series reaches a value: the server counts a
+// statement just after it has sent the answer.
+func (s stage) until(t *testing.T, source, series string, want float64) map[string]float64 {
+	t.Helper()
+	for {
+		values := s.read(t, source)
+		if values[series] >= want || t.Context().Err() != nil {
+			return values
+		}
+	}
+}
+
 // digest finds the digest whose text holds all the words.
 func (s stage) digest(words ...string) string {
 	for d, text := range s.texts {
@@ -137,8 +149,9 @@ func TestSources(t *testing.T) {
 	for range 7 {
 		s.exec(t, "UPDATE stock SET quantity = quantity - 1 WHERE id = 2")
 	}
-	after := s.read(t, mysql.DigestsSource)
+	s.read(t, mysql.DigestsSource)
 	d := s.digest("UPDATE", "QUANTITY")
+	after := s.until(t, mysql.DigestsSource, record.Series(mysql.DigestCount, d), 7)
 	delta := func(metric string) float64 {
 		return after[record.Series(metric, d)] - before[record.Series(metric, d)]
 	}
@@ -196,8 +209,9 @@ func TestRowLockTime(t *testing.T) {
 	if waits != 1 || waited < 0.29 {
 		t.Errorf("%v waits of %v s, want 1 of 0.3 s and more", waits, waited)
 	}
-	values := s.read(t, mysql.DigestsSource)
+	s.read(t, mysql.DigestsSource)
 	d := s.digest("DELETE FROM")
+	values := s.until(t, mysql.DigestsSource, record.Series(mysql.DigestCount, d), 1)
 	timer, lock := values[record.Series(mysql.DigestTimer, d)], values[record.Series(mysql.DigestLock, d)]
 	switch {
 	case timer < 0.29:
@@ -214,7 +228,7 @@ func TestDigestTableFull(t *testing.T) {
 	for _, q := range []string{"SELECT 1", "SELECT 1, 2", "SELECT 1 + 1", "SELECT 'a' AS b", "SELECT id FROM stock"} {
 		s.exec(t, q)
 	}
-	values := s.read(t, mysql.DigestsSource)
+	values := s.until(t, mysql.DigestsSource, record.Series(mysql.DigestCount, mysql.Overflow), 3)
 	if n := values[record.Series(mysql.DigestCount, mysql.Overflow)]; n < 3 {
 		t.Errorf("%v statements in the overflow row, want 3 and more: %v", n, values)
 	}
@@ -233,7 +247,8 @@ func TestPreparedStatements(t *testing.T) {
 	if s.server.Flavor == mysql.MariaDB && s.digest("SELECT", "QUANTITY") != "" {
 		t.Error("MariaDB has a digest of a prepared statement")
 	}
-	if n := s.read(t, mysql.StatementsSource)[record.Series(mysql.StatementCount, mysql.ExecuteStatement)]; n != 5 {
+	executed := record.Series(mysql.StatementCount, mysql.ExecuteStatement)
+	if n := s.until(t, mysql.StatementsSource, executed, 5)[executed]; n != 5 {
 		t.Errorf("%v executions of prepared statements, want 5", n)
 	}
 }

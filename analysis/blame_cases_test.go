@@ -65,11 +65,8 @@ func wanted(c simCase, flavor string) (verdict string, either []string) {
 }
 
 // needsMore are cases that no source of today's records can tell: somebody
-// else's transaction needs the lock graph, and MySQL keeps metadata locks in a
-// wait instrument.
-func needsMore(c simCase, flavor string) bool {
-	return c.name == "long-transaction" || c.name == "metadata-5-of-20" && flavor == "mysql"
-}
+// else's transaction needs the lock graph.
+func needsMore(c simCase) bool { return c.name == "long-transaction" }
 
 // underRace are the cases that are run with the race detector too, which makes
 // the simulation five times slower; scripts/test.sh runs all without it.
@@ -80,7 +77,7 @@ func underRace() []string {
 func TestBlameCases(t *testing.T) {
 	for _, c := range simCases() {
 		for _, flavor := range flavors() {
-			if needsMore(c, flavor) || simRace && (flavor == "mysql" || !slices.Contains(underRace(), c.name)) {
+			if needsMore(c) || simRace && (flavor == "mysql" || !slices.Contains(underRace(), c.name)) {
 				continue
 			}
 			t.Run(c.name+"/"+flavor, func(t *testing.T) {

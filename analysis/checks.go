@@ -36,6 +36,7 @@ func (w *world) checks(l latencies) []Check {
 	add(w.checkExecutions())
 	add(w.checkPoolUse())
 	add(w.checkRowLock())
+	add(w.checkRowLockSum())
 	add(w.checkBooks())
 	return out
 }
@@ -163,6 +164,14 @@ func (w *world) checkRowLock() (Check, bool) {
 	c := Check{Name: "row-lock wait, s: server <= client's locking statements", Expected: Number(asked), Measured: Number(w.server.row.point),
 		OK: w.server.row.lo <= asked*(1+waitTolerance)+negligible.Seconds(), Note: w.server.method + ", " + w.server.source}
 	return c, true
+}
+
+// checkRowLockSum: on MySQL the digests' lock time is InnoDB's own counter.
+func (w *world) checkRowLockSum() (Check, bool) {
+	if !w.server.known || w.server.method != exact || w.server.flavor == "" {
+		return Check{}, false
+	}
+	return agree("row-lock wait, s: Innodb_row_lock_time = digests' SUM_LOCK_TIME", w.server.global, w.server.row.point, waitTolerance, ""), true
 }
 
 func (w *world) checkBooks() (Check, bool) {

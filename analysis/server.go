@@ -28,6 +28,8 @@ const (
 	statementTimer   = "mysql.statement.timer"
 	executeStatement = "statement/com/Execute"
 	pingSeconds      = "mysql.ping"
+	waitTimer        = "mysql.wait.timer"
+	metadataWait     = "wait/lock/metadata/sql/mdl"
 
 	flavorMariaDB = "mariadb"
 )
@@ -75,6 +77,7 @@ type serverTime struct {
 	row       bounds   // row-lock waits of all
 	metadata  float64  // metadata-lock waits, where the flavour tells
 	waits     float64  // row-lock waits that began
+	global    float64  // Innodb_row_lock_time, where it is exact
 	method    string   // exact or bounded
 	source    string
 }
@@ -122,6 +125,8 @@ func readServer(t *timeline.Timeline, flavor string) serverTime {
 		s.boundRowLocks(t.Delta(t.Get(rowLockTime)))
 	} else {
 		s.exactRowLocks()
+		s.metadata = t.Delta(t.Get(waitTimer, metadataWait)) // SUM_LOCK_TIME has none of it
+		s.global = t.Delta(t.Get(rowLockTime))
 	}
 	return s
 }

@@ -17,7 +17,7 @@ import (
 // simSources are all sources but the operations and the pings, in the order in
 // which they are read.
 func simSources() []string {
-	return []string{mysql.DigestsSource, mysql.StatusSource, mysql.InnodbSource, mysql.StatementsSource, "pool", "go", "host"}
+	return []string{mysql.DigestsSource, mysql.StatusSource, mysql.InnodbSource, mysql.StatementsSource, mysql.WaitsSource, "pool", "go", "host"}
 }
 
 // simReadings are the sources that the simulation plays.
@@ -27,6 +27,7 @@ func simReadings() map[string]func(w *simWorld, b *record.Batch) {
 		mysql.StatusSource:     readStatus,
 		mysql.InnodbSource:     readInnodb,
 		mysql.StatementsSource: readStatements,
+		mysql.WaitsSource:      readWaits,
 		"pool":                 readPool,
 		"go":                   readGo,
 		"host":                 readHost,
@@ -51,6 +52,17 @@ func readDigests(w *simWorld, b *record.Batch) {
 		b.Add(n*changed, mysql.DigestRowsAffected, name)
 		b.Add(n*sent, mysql.DigestRowsSent, name)
 		b.Add(n*examined, mysql.DigestRowsExamined, name)
+	}
+}
+
+// readWaits tells metadata-lock waits where the instrument is on by default.
+func readWaits(w *simWorld, b *record.Batch) {
+	var waited time.Duration
+	for _, d := range w.counters.digests {
+		waited += d.MetadataLock
+	}
+	if w.flavor() == mysql.MySQL {
+		b.Add(waited.Seconds(), mysql.WaitTimer, mysql.MetadataWait)
 	}
 }
 

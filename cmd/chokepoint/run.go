@@ -61,6 +61,7 @@ type runFlags struct {
 	pool     *int
 	stock    *int64
 	seed     *uint64
+	sandbox  *string
 }
 
 func newRunFlags(w world) *runFlags {
@@ -78,6 +79,7 @@ func newRunFlags(w world) *runFlags {
 		pool:     fs.Int("pool", 10, "connections of the pool, 0 is unlimited"),
 		stock:    fs.Int64("stock", 1_000_000, "units of each row at the start"),
 		seed:     fs.Uint64("seed", 1, "seed of the random choices"),
+		sandbox:  fs.String("sandbox", "", "`flavour` of the private server: mariadb or mysql; the first that is found if not given"),
 	}
 }
 
@@ -98,6 +100,9 @@ func (f *runFlags) plan(args []string) (session.Plan, error) {
 			p.Parameters[fl.Name] = fl.Value.String()
 		}
 	})
+	if s := *f.sandbox; s != "" && s != string(sandbox.MariaDB) && s != string(sandbox.MySQL) {
+		return p, usageError("run: --sandbox %q: there are mariadb and mysql", s)
+	}
 	return p, errors.Join(f.output.check(), check(p))
 }
 
@@ -153,7 +158,7 @@ func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
 		return err
 	}
 	defer root.Close()
-	env, end, err := startSandbox(ctx, w, log, p)
+	env, end, err := startSandbox(ctx, w, log, sandbox.Flavor(*f.sandbox), p)
 	if err != nil {
 		return err
 	}
@@ -184,13 +189,13 @@ func makeRuns(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-func startSandbox(ctx context.Context, w world, log *slog.Logger, p session.Plan) (session.Env, func(), error) {
+func startSandbox(ctx context.Context, w world, log *slog.Logger, flavor sandbox.Flavor, p session.Plan) (session.Env, func(), error) {
 	fmt.Fprintln(w.stderr, "starting private servers ...")
 	need := p.Pool
 	if need == 0 {
 		need = p.Concurrency
 	}
-	sb, err := sandbox.Start(ctx, sandbox.Options{MaxConnections: need, Log: slog.New(slog.DiscardHandler)})
+	sb, err := sandbox.Start(ctx, sandbox.Options{Flavor: flavor, MaxConnections: need, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return session.Env{}, nil, err
 	}

@@ -91,6 +91,7 @@ func (s *Server) Sources(schema string, onText func(digest, text string)) []coll
 		status{s},
 		innodb{s},
 		statements{s},
+		waits{s},
 	}
 }
 

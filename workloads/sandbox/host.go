@@ -16,6 +16,7 @@ const socketPathMax = 107
 // host is where a sandbox finds what it needs and puts what it makes.
 type host struct {
 	bin    []string // folders searched for programs, in this order
+	trees  []string // unpacked MySQL trees, see treePrograms
 	caches []string // folders for templates, the first usable one is taken
 	temp   string   // folder for sandboxes
 }
@@ -29,8 +30,12 @@ func thisHost() host {
 		}
 	}
 	h.bin = append(h.bin, "/usr/sbin", "/usr/local/sbin", "/usr/libexec")
+	if tree := os.Getenv("CHOKEPOINT_MYSQL_TREE"); tree != "" {
+		h.trees = append(h.trees, tree)
+	}
 	if cache, err := os.UserCacheDir(); err == nil {
 		h.caches = append(h.caches, filepath.Join(cache, "chokepoint"))
+		h.trees = append(h.trees, filepath.Join(cache, "chokepoint", "mysql-tree"))
 	}
 	h.caches = append(h.caches, filepath.Join(temp, "chokepoint-"+strconv.Itoa(os.Geteuid())))
 	return h

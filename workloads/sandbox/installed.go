@@ -54,7 +54,10 @@ func (h host) findMySQL(ctx context.Context, want Flavor) (program, error) {
 		return p, err
 	}
 	if want == MySQL {
-		return p, notInstalled("mysqld of MySQL (MariaDB's will not do)", "mysql-server-core-8.0")
+		return p, &NotInstalledError{
+			Program: "mysqld of MySQL (MariaDB's will not do)",
+			Command: "apt-get install mysql-server-core-8.0 (Ubuntu), or scripts/install-mysql.sh (Debian: unpacks it into the cache folder)",
+		}
 	}
 	return p, notInstalledServers("mariadbd or mysqld")
 }
@@ -74,22 +77,52 @@ func (h host) findRedis(ctx context.Context) (program, error) {
 // result has no command.
 func (h host) find(ctx context.Context, parse func(string) (Flavor, string, bool), want Flavor, names ...string) (program, error) {
 	var errs []error
-	for _, path := range h.paths(names...) {
-		out, err := versionOf(ctx, path)
+	for _, command := range append(h.commands(names...), h.treeCommands(names...)...) {
+		out, err := versionOf(ctx, command)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		flavor, version, ok := parse(out)
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s --version: not understood: %q", path, out))
+			errs = append(errs, fmt.Errorf("%s --version: not understood: %q", command[len(command)-1], out))
 			continue
 		}
 		if want == "" || flavor == want {
-			return program{[]string{path}, flavor, version}, nil
+			return program{command, flavor, version}, nil
 		}
 	}
 	return program{}, errors.Join(errs...)
+}
+
+// commands are the paths as commands.
+func (h host) commands(names ...string) [][]string {
+	var out [][]string
+	for _, path := range h.paths(names...) {
+		out = append(out, []string{path})
+	}
+	return out
+}
+
+// treeCommands start the programs of unpacked trees (scripts/install-mysql.sh):
+// they were built for another release's libraries, which lie beside them, and
+// run by the tree's own loader.
+func (h host) treeCommands(names ...string) [][]string {
+	var out [][]string
+	for _, tree := range h.trees {
+		loaders, _ := filepath.Glob(filepath.Join(tree, "lib*", "ld-linux-*.so.*"))
+		libs, _ := filepath.Glob(filepath.Join(tree, "usr", "lib", "*-linux-gnu*"))
+		if len(loaders) == 0 || len(libs) == 0 {
+			continue
+		}
+		libs = append(libs, filepath.Join(tree, "usr", "lib", "mysql", "private"))
+		for _, name := range names {
+			if path, err := exec.LookPath(filepath.Join(tree, "usr", "sbin", name)); err == nil {
+				out = append(out, []string{loaders[0], "--library-path", strings.Join(libs, ":"), path})
+			}
+		}
+	}
+	return out
 }
 
 // paths are the executables of these names, each name in all folders before the
@@ -106,15 +139,15 @@ func (h host) paths(names ...string) []string {
 	return found
 }
 
-func versionOf(ctx context.Context, path string) (string, error) {
-	cmd := exec.CommandContext(ctx, path, "--version")
+func versionOf(ctx context.Context, command []string) (string, error) {
+	cmd := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], "--version")...)
 	cmd.Env = environment(os.TempDir())
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s --version: %w", path, err)
+		return "", fmt.Errorf("%s --version: %w", command[len(command)-1], err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

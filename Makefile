@@ -1,5 +1,5 @@
 # The two commands of the README. Each does all the set-up that it needs.
-.PHONY: demo test build servers clean
+.PHONY: demo test build servers mysql clean
 
 # demo: from nothing to a verdict. 200 buyers of one product, ten connections.
 demo: servers build
@@ -16,6 +16,11 @@ build:
 # no service.
 servers:
 	@scripts/install-servers.sh
+
+# mysql: unpacks MySQL beside the system into the cache folder (Debian; 290 MB),
+# for --sandbox mysql and the tests on it.
+mysql:
+	@scripts/install-mysql.sh
 
 clean:
 	rm -rf bin

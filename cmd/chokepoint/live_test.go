@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"chokepoint/collectors/record"
+	"chokepoint/workloads/sandbox"
+	"chokepoint/workloads/sandbox/sandboxtest"
 )
 
 // page is what the tests read of the JSON report.
@@ -107,13 +109,23 @@ func hotRow(pool int) []string {
 }
 
 // liveRuns is how often each run is made: the verdict must be right each time.
-const liveRuns = 10
+// MySQL takes three seconds to end, so it gets fewer.
+const (
+	liveRuns      = 10
+	liveRunsMySQL = 4
+)
 
-func TestLiveHotRow(t *testing.T) {
+func TestLiveHotRow(t *testing.T) { sandboxtest.EachFlavor(t, testLiveHotRow) }
+
+func testLiveHotRow(t *testing.T, flavor sandbox.Flavor) {
+	runs := liveRuns
+	if flavor == sandbox.MySQL {
+		runs = liveRunsMySQL
+	}
 	for _, pool := range []int{10, 100} {
 		t.Run(fmt.Sprintf("pool-%d", pool), func(t *testing.T) {
-			for range liveRuns {
-				p := runLive(t, t.TempDir(), hotRow(pool)...)
+			for range runs {
+				p := runLive(t, t.TempDir(), append(hotRow(pool), "--sandbox", string(flavor))...)
 				t.Logf("%s/%s share %.3f [%.3f %.3f], %.0f ok/s, unexplained %.4f of all, %.3f inside connections; %s",
 					p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Share, p.Verdict.ShareInterval[0], p.Verdict.ShareInterval[1],
 					p.Load.ThroughputPerS, p.Unexplained, insideUnexplained(p), p.forUpdate(t))
@@ -201,6 +213,9 @@ func (p page) forUpdate(t *testing.T) string {
 		if s.LockS.Lo > s.LockS.Point || s.LockS.Point > s.LockS.Hi || s.LockS.Hi > s.MeanS*1.0001 || s.LockSource == "" {
 			t.Errorf("lock time of the locking statement: %+v", s)
 		}
+		if s.LockMethod == "exact" && s.LockS.Lo != s.LockS.Hi {
+			t.Errorf("an exact lock time with bounds: %+v", s)
+		}
 		if s.LockS.Point < 0.5*s.MeanS {
 			t.Errorf("lock time %.6f of %.6f s: nearly all of it is waiting for the row", s.LockS.Point, s.MeanS)
 		}
@@ -210,8 +225,10 @@ func (p page) forUpdate(t *testing.T) string {
 	return ""
 }
 
-func TestLiveHealthy(t *testing.T) {
-	p := runLive(t, t.TempDir(), "--keys", "100000", "--concurrency", "4", "--pool", "50", "--think", "5ms", "--duration", "5s")
+func TestLiveHealthy(t *testing.T) { sandboxtest.EachFlavor(t, testLiveHealthy) }
+
+func testLiveHealthy(t *testing.T, flavor sandbox.Flavor) {
+	p := runLive(t, t.TempDir(), "--sandbox", string(flavor), "--keys", "100000", "--concurrency", "4", "--pool", "50", "--think", "5ms", "--duration", "5s")
 	if p.Verdict.Layer != "none" {
 		t.Errorf("verdict %s/%s, want none: %s", p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Summary)
 	}
@@ -219,8 +236,10 @@ func TestLiveHealthy(t *testing.T) {
 
 // TestLiveStrategies: reading and then writing loses updates, one statement
 // does not, and it holds the row for less.
-func TestLiveStrategies(t *testing.T) {
-	common := []string{"--concurrency", "50", "--requests", "3000", "--pool", "10"}
+func TestLiveStrategies(t *testing.T) { sandboxtest.EachFlavor(t, testLiveStrategies) }
+
+func testLiveStrategies(t *testing.T, flavor sandbox.Flavor) {
+	common := []string{"--sandbox", string(flavor), "--concurrency", "50", "--requests", "3000", "--pool", "10"}
 	none := runLive(t, t.TempDir(), append(common, "--strategy", "none")...)
 	if c := none.Correctness; c.LostUpdates == 0 || c.Actual-c.Expected != c.LostUpdates {
 		t.Errorf("none: %+v; updates must be lost and counted", c)

@@ -138,8 +138,10 @@ func (s stage) digest(words ...string) string {
 	return ""
 }
 
-func TestSources(t *testing.T) {
-	s := open(t, sandbox.Options{})
+func TestSources(t *testing.T) { sandboxtest.EachFlavor(t, testSources) }
+
+func testSources(t *testing.T, flavor sandbox.Flavor) {
+	s := open(t, sandbox.Options{Flavor: flavor})
 	for name := range s.all {
 		if v := s.read(t, name); len(v) == 0 && name != mysql.StatementsSource {
 			t.Errorf("%s read nothing", name)
@@ -175,8 +177,10 @@ func TestSources(t *testing.T) {
 
 // TestRowLockTime holds a row for a time that the server itself measures, and
 // looks where the wait is counted: on MariaDB not in SUM_LOCK_TIME.
-func TestRowLockTime(t *testing.T) {
-	s := open(t, sandbox.Options{})
+func TestRowLockTime(t *testing.T) { sandboxtest.EachFlavor(t, testRowLockTime) }
+
+func testRowLockTime(t *testing.T, flavor sandbox.Flavor) {
+	s := open(t, sandbox.Options{Flavor: flavor})
 	tx, err := s.load.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -223,8 +227,10 @@ func TestRowLockTime(t *testing.T) {
 	}
 }
 
-func TestDigestTableFull(t *testing.T) {
-	s := open(t, sandbox.Options{Variables: map[string]string{"performance-schema-digests-size": "3"}})
+func TestDigestTableFull(t *testing.T) { sandboxtest.EachFlavor(t, testDigestTableFull) }
+
+func testDigestTableFull(t *testing.T, flavor sandbox.Flavor) {
+	s := open(t, sandbox.Options{Flavor: flavor, Variables: map[string]string{"performance-schema-digests-size": "3"}})
 	for _, q := range []string{"SELECT 1", "SELECT 1, 2", "SELECT 1 + 1", "SELECT 'a' AS b", "SELECT id FROM stock"} {
 		s.exec(t, q)
 	}
@@ -235,8 +241,10 @@ func TestDigestTableFull(t *testing.T) {
 }
 
 // TestPreparedStatements: MariaDB counts them in no digest.
-func TestPreparedStatements(t *testing.T) {
-	s := open(t, sandbox.Options{})
+func TestPreparedStatements(t *testing.T) { sandboxtest.EachFlavor(t, testPreparedStatements) }
+
+func testPreparedStatements(t *testing.T, flavor sandbox.Flavor) {
+	s := open(t, sandbox.Options{Flavor: flavor})
 	for range 5 {
 		var n int
 		if err := s.load.QueryRow("SELECT quantity FROM stock WHERE id = ?", 1).Scan(&n); err != nil {

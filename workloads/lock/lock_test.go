@@ -73,8 +73,10 @@ func (s sale) audit(t *testing.T) lock.Books {
 	return b
 }
 
-func TestSales(t *testing.T) {
-	server := sandboxtest.Start(t, sandbox.Options{})
+func TestSales(t *testing.T) { sandboxtest.EachFlavor(t, testSales) }
+
+func testSales(t *testing.T, flavor sandbox.Flavor) {
+	server := sandboxtest.Start(t, sandbox.Options{Flavor: flavor})
 	t.Run("exact", func(t *testing.T) {
 		for _, strategy := range []string{"atomic", "pessimistic"} {
 			s := open(t, server, "chokepoint_"+strategy, lock.Options{Strategy: strategy, Keys: 3, Stock: 1000})

@@ -46,6 +46,16 @@ type program struct {
 // String is what messages call the server.
 func (p program) String() string { return string(p.flavor) + " " + p.version }
 
+// Installed tells whether a server of the flavor can be started here; if not,
+// how to get one.
+func Installed(ctx context.Context, want Flavor) (missing *NotInstalledError, err error) {
+	_, err = thisHost().findMySQL(ctx, want)
+	if missing, ok := errors.AsType[*NotInstalledError](err); ok {
+		return missing, nil
+	}
+	return nil, err
+}
+
 // findMySQL returns the first server of the flavor that is wanted; of either,
 // if none is named.
 func (h host) findMySQL(ctx context.Context, want Flavor) (program, error) {

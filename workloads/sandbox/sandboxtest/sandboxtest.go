@@ -27,6 +27,32 @@ func Start(tb testing.TB, o sandbox.Options) *sandbox.Sandbox {
 	return s
 }
 
+// EachFlavor runs a test on MariaDB and on MySQL. MySQL is not to be had on
+// every machine (Debian has it in its unstable suite only): without it its part
+// is skipped, loudly, in CI too.
+func EachFlavor(t *testing.T, test func(t *testing.T, flavor sandbox.Flavor)) {
+	t.Helper()
+	for _, flavor := range []sandbox.Flavor{sandbox.MariaDB, sandbox.MySQL} {
+		t.Run(string(flavor), func(t *testing.T) {
+			if flavor == sandbox.MySQL {
+				needMySQL(t)
+			}
+			test(t, flavor)
+		})
+	}
+}
+
+func needMySQL(t *testing.T) {
+	t.Helper()
+	missing, err := sandbox.Installed(t.Context(), sandbox.MySQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing != nil {
+		t.Skip("NOT TESTED ON MYSQL: ", missing)
+	}
+}
+
 // Redis returns the Redis server of the sandbox. Without one it skips or fails
 // the test, as Start does without MySQL.
 func Redis(tb testing.TB, s *sandbox.Sandbox) *sandbox.Server {

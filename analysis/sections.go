@@ -224,6 +224,9 @@ func (w *world) hostSection() *Host {
 	if all := w.machine.busy + w.machine.idle; all > 0 {
 		h.BusyShare, h.StealShare = Number(w.machine.busy/all), Number(w.machine.steal/all)
 	}
+	if s := w.t.Get("host.cpu_pressure_seconds"); s != nil {
+		h.CPUPressure = Number(w.t.Delta(s) / w.length)
+	}
 	for _, name := range bySize(w.machine.process) {
 		h.Processes = append(h.Processes, Process{name, Number(w.machine.process[name]), Number(w.machine.queue[name])})
 	}

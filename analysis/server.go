@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -58,6 +59,9 @@ func (d *digest) commits() bool { return strings.HasPrefix(normal(d.text), "comm
 
 // locksRows tells whether the statement can wait for a row lock.
 func (d *digest) locksRows() bool {
+	if d.id == prepared {
+		return true // some of them may
+	}
 	text := normal(d.text)
 	for _, verb := range []string{"update ", "delete ", "insert ", "replace "} {
 		if strings.HasPrefix(text, verb) {
@@ -119,6 +123,9 @@ func readServer(t *timeline.Timeline, flavor string) serverTime {
 			s.statement += d.timer
 		}
 	}
+	if flavor == flavorMariaDB {
+		s.addPrepared(t)
+	}
 	slices.SortStableFunc(s.digests, func(a, b digest) int { return cmp.Compare(b.timer, a.timer) })
 	s.waits = t.Delta(t.Get(rowLockWaits))
 	if flavor == flavorMariaDB {
@@ -129,6 +136,19 @@ func readServer(t *timeline.Timeline, flavor string) serverTime {
 		s.global = t.Delta(t.Get(rowLockTime))
 	}
 	return s
+}
+
+// prepared is the id of the row that stands for MariaDB's prepared statements,
+// which have no digest: their time is known as a sum, of the whole server.
+const prepared = "prepared"
+
+func (s *serverTime) addPrepared(t *timeline.Timeline) {
+	d := digest{id: prepared, text: "(prepared statements: MariaDB gives their sum only)",
+		count: t.Delta(t.Get(statementCount, executeStatement)), timer: t.Delta(t.Get(statementTimer, executeStatement)), max: math.NaN()}
+	if d.count > 0 {
+		s.digests = append(s.digests, d)
+		s.statement += d.timer
+	}
 }
 
 // exactRowLocks takes MySQL's SUM_LOCK_TIME, which is the time of row-lock

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +63,9 @@ type runFlags struct {
 	stock    *int64
 	seed     *uint64
 	sandbox  *string
+	skew     *string
+	durable  *bool
+	prepared *bool
 }
 
 func newRunFlags(w world) *runFlags {
@@ -79,6 +83,9 @@ func newRunFlags(w world) *runFlags {
 		pool:     fs.Int("pool", 10, "connections of the pool, 0 is unlimited"),
 		stock:    fs.Int64("stock", 1_000_000, "units of each row at the start"),
 		seed:     fs.Uint64("seed", 1, "seed of the random choices"),
+		skew:     fs.String("skew", lock.Uniform, "how operations choose their row: "+strings.Join(lock.Skews(), ", ")),
+		durable:  fs.Bool("durable", false, "private server with the binary log on and a flush at each commit, as real ones have"),
+		prepared: fs.Bool("prepared", false, "prepared statements, to which MariaDB's digests are blind"),
 		sandbox:  fs.String("sandbox", "", "`flavour` of the private server: mariadb or mysql; the first that is found if not given"),
 	}
 }
@@ -88,9 +95,9 @@ func (f *runFlags) plan(args []string) (session.Plan, error) {
 	set := map[string]bool{}
 	f.fs.Visit(func(fl *flag.Flag) { set[fl.Name] = true })
 	p := session.Plan{
-		Lock:        lock.Options{Strategy: *f.strategy, Keys: *f.keys, Stock: *f.stock},
+		Lock:        lock.Options{Strategy: *f.strategy, Keys: *f.keys, Skew: *f.skew, Stock: *f.stock},
 		Concurrency: *f.workers, Requests: *f.requests, Duration: *f.duration, Warmup: *f.warmup, Think: *f.think, Timeout: *f.timeout,
-		Pool: *f.pool, Seed: *f.seed, Args: f.args(), Parameters: map[string]string{}, Tool: build(),
+		Pool: *f.pool, Prepared: *f.prepared, Seed: *f.seed, Args: f.args(), Parameters: map[string]string{}, Tool: build(),
 	}
 	if set["requests"] && !set["duration"] {
 		p.Duration = 0
@@ -112,6 +119,10 @@ func (f *runFlags) args() []string {
 	out := []string{}
 	f.fs.Visit(func(fl *flag.Flag) {
 		if fl.Name != "runs" && fl.Name != "output" {
+			if b, ok := fl.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+				out = append(out, "--"+fl.Name+"="+fl.Value.String())
+				return
+			}
 			out = append(out, "--"+fl.Name, fl.Value.String())
 		}
 	})
@@ -125,13 +136,11 @@ const (
 )
 
 func check(p session.Plan) error {
-	known := false
-	for _, s := range lock.Strategies() {
-		known = known || s == p.Lock.Strategy
-	}
 	switch {
-	case !known:
+	case !slices.Contains(lock.Strategies(), p.Lock.Strategy):
 		return usageError("run: there is no strategy %q; there are: %s", p.Lock.Strategy, strings.Join(lock.Strategies(), ", "))
+	case !slices.Contains(lock.Skews(), p.Lock.Skew):
+		return usageError("run: there is no skew %q; there are: %s", p.Lock.Skew, strings.Join(lock.Skews(), ", "))
 	case p.Concurrency < 1 || p.Concurrency > maxConcurrency:
 		return usageError("run: --concurrency must be 1 to %d", maxConcurrency)
 	case p.Lock.Keys < 1 || p.Lock.Keys > maxKeys:
@@ -158,7 +167,7 @@ func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
 		return err
 	}
 	defer root.Close()
-	env, end, err := startSandbox(ctx, w, log, sandbox.Flavor(*f.sandbox), p)
+	env, end, err := startSandbox(ctx, w, log, f, p)
 	if err != nil {
 		return err
 	}
@@ -189,13 +198,17 @@ func makeRuns(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-func startSandbox(ctx context.Context, w world, log *slog.Logger, flavor sandbox.Flavor, p session.Plan) (session.Env, func(), error) {
+func startSandbox(ctx context.Context, w world, log *slog.Logger, f *runFlags, p session.Plan) (session.Env, func(), error) {
 	fmt.Fprintln(w.stderr, "starting private servers ...")
 	need := p.Pool
 	if need == 0 {
 		need = p.Concurrency
 	}
-	sb, err := sandbox.Start(ctx, sandbox.Options{Flavor: flavor, MaxConnections: need, Log: slog.New(slog.DiscardHandler)})
+	o := sandbox.Options{Flavor: sandbox.Flavor(*f.sandbox), MaxConnections: need}
+	if *f.durable {
+		o.Variables = durable()
+	}
+	sb, err := sandbox.Start(ctx, o)
 	if err != nil {
 		return session.Env{}, nil, err
 	}
@@ -209,6 +222,14 @@ func startSandbox(ctx context.Context, w world, log *slog.Logger, flavor sandbox
 			log.Warn("ending the sandbox", "error", err)
 		}
 	}, nil
+}
+
+// durable are the settings of a server that loses nothing. With the binary log
+// and sync_binlog=1 the flush happens while the row is locked.
+func durable() map[string]string {
+	return map[string]string{
+		"log-bin": "binlog", "server-id": "1", "sync-binlog": "1", "innodb-flush-log-at-trx-commit": "1", "innodb-doublewrite": "ON",
+	}
 }
 
 // joined writes words as a shell would need them.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"chokepoint/collectors/metric"
 	"chokepoint/collectors/record"
@@ -23,6 +24,7 @@ const (
 	CPUSeconds      = "host.cpu_seconds"
 	ProcessCPU      = "host.process.cpu_seconds"
 	ProcessRunQueue = "host.process.run_queue_seconds"
+	CPUPressure     = "host.cpu_pressure_seconds"
 )
 
 // userHz is the unit of /proc/stat: 100 ticks a second on every Linux that Go
@@ -45,6 +47,7 @@ func (Source) Name() string { return "host" }
 func (Source) Metrics() []metric.Desc {
 	return []metric.Desc{
 		{Name: CPUSeconds, Unit: metric.Seconds, Kind: metric.Counter, Labels: []string{"mode"}, Help: "CPU time of the whole machine by mode (/proc/stat, 10 ms steps)"},
+		{Name: CPUPressure, Unit: metric.Seconds, Kind: metric.Counter, Help: "time in which some task of the machine waited for a CPU (/proc/pressure/cpu, some; absent where the kernel has no PSI)"},
 		{Name: ProcessCPU, Unit: metric.Seconds, Kind: metric.Counter, Labels: []string{"process"}, Help: "CPU time of the threads the process has now (/proc/PID/task/*/schedstat)"},
 		{Name: ProcessRunQueue, Unit: metric.Seconds, Kind: metric.Counter, Labels: []string{"process"}, Help: "time the threads the process has now stood ready to run without a CPU (/proc/PID/task/*/schedstat)"},
 	}
@@ -57,6 +60,9 @@ func (s Source) Read(_ context.Context, b *record.Batch) error {
 		return err
 	}
 	var errs []error
+	if err := pressure(b); err != nil {
+		errs = append(errs, err)
+	}
 	for _, p := range s.Processes {
 		cpu, queue, err := schedstat(p.PID)
 		if err != nil {
@@ -90,6 +96,26 @@ func machine(b *record.Batch) error {
 		}
 		b.Add(float64(ticks)/userHz, CPUSeconds, mode)
 	}
+	return nil
+}
+
+// pressure reads a line like "some avg10=0.00 avg60=0.00 avg300=0.00
+// total=1795777", in microseconds. A kernel without PSI has no such file.
+func pressure(b *record.Batch) error {
+	text, err := os.ReadFile("/proc/pressure/cpu")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EOPNOTSUPP) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	_, total, ok := strings.Cut(line, "total=")
+	us, err := strconv.ParseUint(total, 10, 64)
+	if !ok || err != nil || !strings.HasPrefix(line, "some ") {
+		return fmt.Errorf("host: /proc/pressure/cpu begins with %q", line)
+	}
+	b.Add(float64(us)/1e6, CPUPressure)
 	return nil
 }
 

@@ -60,8 +60,8 @@ func TestProcess(t *testing.T) {
 
 func TestProcessGone(t *testing.T) {
 	v, err := read(t, host.Source{Processes: []host.Process{{Name: "gone", PID: 1 << 30}}})
-	if err == nil || len(v) != 8 {
-		t.Errorf("got %v and %v; want the machine's eight modes and an error", v, err)
+	if err == nil || len(v) < 8 {
+		t.Errorf("got %v and %v; want the machine's eight modes at least, and an error", v, err)
 	}
 }
 

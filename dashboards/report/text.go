@@ -286,7 +286,7 @@ func (t *text) host(r *analysis.Result) {
 		return
 	}
 	t.heading(fmt.Sprintf("HOST (%d CPUs)", h.CPUs))
-	t.wrap("  ", "    ", fmt.Sprintf("busy %s, stolen by the hypervisor %s", percent(h.BusyShare), percent(h.StealShare)))
+	t.wrap("  ", "    ", fmt.Sprintf("busy %s, stolen by the hypervisor %s, some task waited for a CPU %s of the time", percent(h.BusyShare), percent(h.StealShare), percent(h.CPUPressure)))
 	for _, p := range h.Processes {
 		t.wrap("  ", "    ", fmt.Sprintf("%s: CPU %s, ready without a CPU %s", p.Name, seconds(p.CPUS), seconds(p.RunQueueS)))
 	}

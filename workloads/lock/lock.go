@@ -23,9 +23,24 @@ const Table = "stock"
 // Options are the settings of the workload.
 type Options struct {
 	Strategy string
-	Keys     int   // rows that the operations choose from, uniformly
-	Stock    int64 // units of each row at the start
+	Keys     int    // rows that the operations choose from
+	Skew     string // how they choose: Uniform or Zipf
+	Stock    int64  // units of each row at the start
 }
+
+// How operations choose their row.
+const (
+	Uniform = "uniform"
+	// Zipf makes row 1 the most popular and row k about k^1.1 times less so, as
+	// the products of a shop are.
+	Zipf = "zipf"
+)
+
+// zipfExponent is a usual value for popularity; it must be over 1.
+const zipfExponent = 1.1
+
+// Skews names the ways to choose a row.
+func Skews() []string { return []string{Uniform, Zipf} }
 
 // strategy performs one purchase of the row id.
 type strategy func(ctx context.Context, w *Workload, op *workloads.Op, id int) workloads.Outcome
@@ -94,6 +109,9 @@ func (w *Workload) Setup(ctx context.Context) error {
 
 // Do buys one unit of a row chosen by rnd.
 func (w *Workload) Do(ctx context.Context, op *workloads.Op, rnd *rand.Rand) workloads.Outcome {
+	if w.o.Skew == Zipf {
+		return w.buy(ctx, w, op, 1+int(rand.NewZipf(rnd, zipfExponent, 1, uint64(w.o.Keys-1)).Uint64()))
+	}
 	return w.buy(ctx, w, op, 1+rnd.IntN(w.o.Keys))
 }
 

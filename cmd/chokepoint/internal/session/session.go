@@ -39,6 +39,7 @@ type Plan struct {
 	Think       time.Duration
 	Timeout     time.Duration
 	Pool        int // connections, 0 is unlimited
+	Prepared    bool
 	Seed        uint64
 	// Args and Parameters go into the record as they are.
 	Args       []string
@@ -313,7 +314,7 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	cfg := s.env.MySQL.Config.Clone()
 	cfg.DBName = Schema
-	cfg.InterpolateParams = true // MariaDB's digests are blind to prepared statements
+	cfg.InterpolateParams = !s.plan.Prepared // MariaDB's digests are blind to prepared statements
 	conn, err := driver.NewConnector(cfg)
 	if err != nil {
 		return err

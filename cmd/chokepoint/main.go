@@ -43,7 +43,8 @@ func commands() []command {
 	return []command{
 		{"run", "WORKLOAD [flags]", "run a workload and explain where its time went", runCommand},
 		{"analyze", "--run-id ID", "explain the record of a run", analyzeCommand},
-		{"runs", "list|show|verify", "list, show and check the records there are", runsCommand},
+		{"runs", "list|show|verify|...", "list, show, check, pack and remove records", runsCommand},
+		{"sandbox", "", "start private servers, print their addresses, end on Ctrl-C", sandboxCommand},
 		{"version", "", "print the version of this build", versionCommand},
 	}
 }
@@ -121,7 +122,7 @@ func finish(w world, err error) int {
 func usage(out io.Writer) {
 	fmt.Fprint(out, "chokepoint says what holds a service on MySQL and Redis back, and proves it.\n\nUsage:\n")
 	for _, c := range commands() {
-		fmt.Fprintf(out, "  chokepoint %-8s %-18s %s\n", c.name, c.args, c.short)
+		fmt.Fprintf(out, "  chokepoint %-8s %-22s %s\n", c.name, c.args, c.short)
 	}
 	fmt.Fprint(out, "\n`chokepoint COMMAND -h` explains a command. Try first: chokepoint run lock\n")
 }

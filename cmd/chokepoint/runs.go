@@ -13,7 +13,10 @@ import (
 
 const runsHelp = `chokepoint runs list            list the records, oldest first
 chokepoint runs show ID         what was run, on what, and how it ended
-chokepoint runs verify ID...    check every invariant of records`
+chokepoint runs verify ID...    check every invariant of records
+chokepoint runs bundle ID       write ID.tar.gz into this folder
+chokepoint runs rm ID...        remove records
+chokepoint runs prune --older-than 168h   remove old ones, but never the newest`
 
 // runsFlag is the folder of the records.
 func runsFlag(fs *flag.FlagSet, w world) *string {
@@ -36,6 +39,7 @@ func openRuns(dir string) (*os.Root, error) {
 func runsCommand(_ context.Context, w world, args []string) error {
 	fs := flags(w, "runs", runsHelp)
 	dir := runsFlag(fs, w)
+	age := fs.Duration("older-than", 0, "what prune removes: records that began longer ago")
 	verb := ""
 	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
 		verb, args = args[0], args[1:]
@@ -57,8 +61,14 @@ func runsCommand(_ context.Context, w world, args []string) error {
 		return eachRun(root, ids, func(r *record.Reader) error { return showRun(w, r) })
 	case "verify":
 		return eachRun(root, ids, func(r *record.Reader) error { return verifyRun(w, r) })
+	case "bundle":
+		return eachRun(root, ids, func(r *record.Reader) error { return bundleRun(w, r) })
+	case "rm":
+		return removeRuns(w, root, ids)
+	case "prune":
+		return pruneRuns(w, root, *age)
 	}
-	return usageError("runs: say list, show or verify\n%s", runsHelp)
+	return usageError("runs: say list, show, verify, bundle, rm or prune\n%s", runsHelp)
 }
 
 // words takes the leading arguments that are no flags.

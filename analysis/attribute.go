@@ -3,6 +3,7 @@ package analysis
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"chokepoint/analysis/timeline"
@@ -312,11 +313,8 @@ func (w *world) warnings() []string {
 		}
 	}
 	out = append(out, w.digestWarnings()...)
-	for _, e := range w.t.Events {
-		if e.Kind != record.Note || e.T >= w.t.From {
-			out = append(out, fmt.Sprintf("%s at %.1f s: %s: %s", e.Kind, e.T, e.Source, e.Text))
-		}
-	}
+	out = append(out, w.stallWarnings()...)
+	out = append(out, w.eventWarnings()...)
 	for _, p := range w.t.Problems {
 		out = append(out, p.Error())
 	}
@@ -324,6 +322,66 @@ func (w *world) warnings() []string {
 		out = append(out, e.Error)
 	}
 	return out
+}
+
+// together is within what time events of one kind are told in one line.
+const together = 1.0
+
+// eventWarnings tell faults, gaps and notes, those of several sources that come
+// together in one line.
+func (w *world) eventWarnings() []string {
+	var out []string
+	told := make([]bool, len(w.t.Events))
+	for i, first := range w.t.Events {
+		if told[i] || first.Kind == record.Note && first.T < w.t.From {
+			continue
+		}
+		sources := []string{first.Source}
+		for j := i + 1; j < len(w.t.Events); j++ {
+			if e := w.t.Events[j]; e.Kind == first.Kind && e.T-first.T <= together {
+				told[j] = true
+				if !slices.Contains(sources, e.Source) {
+					sources = append(sources, e.Source)
+				}
+			}
+		}
+		text := strings.TrimPrefix(first.Text, first.Source+": ")
+		out = append(out, fmt.Sprintf("%s at %.1f s: %s: %s", first.Kind, first.T, strings.Join(sources, ", "), text))
+	}
+	return out
+}
+
+// stall is for how long no operation may end before it is told.
+const stall = 1.0
+
+// stallWarnings tell the times in which no operation ended.
+func (w *world) stallWarnings() []string {
+	var out []string
+	from := w.t.From
+	for _, at := range w.t.Changes(opFinished) {
+		if at-from > stall {
+			out = append(out, fmt.Sprintf("no operation ended between %.1f and %.1f s: the server, or this process, stood still", from, at))
+		}
+		from = at
+	}
+	if n := w.outcome("connection_lost") + w.outcome("commit_unknown"); n > 0 {
+		out = append(out, fmt.Sprintf("%.0f operations lost their connection: the server went away, or closed it", n))
+	}
+	if w.t.To-from > stall {
+		out = append(out, fmt.Sprintf("no operation ended from %.1f s to the end at %.1f s", from, w.t.To))
+	}
+	return out
+}
+
+// outcome counts the operations of the measured phase that ended so.
+func (w *world) outcome(name string) float64 {
+	n := 0.0
+	for _, s := range w.t.All(opFinished) {
+		if s.Labels[1] == name {
+			n += w.t.Delta(s)
+		}
+	}
+	return n
 }
 
 // digestWarnings tell where the digests do not hold all statements.

@@ -179,12 +179,7 @@ func (w *world) checkBooks() (Check, bool) {
 		return Check{}, false
 	}
 	b := w.run.End.Books
-	unknownCommits := 0.0
-	for _, s := range w.t.All(opFinished) {
-		if s.Labels[1] == "commit_unknown" {
-			unknownCommits += w.t.Delta(s)
-		}
-	}
+	unknownCommits := w.outcome("commit_unknown")
 	c := Check{Name: "books: " + b.What, Expected: Number(b.Expected), Measured: Number(b.Actual), OK: b.Actual == b.Expected && b.Oversold == 0}
 	switch {
 	case unknownCommits > 0:

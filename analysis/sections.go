@@ -148,20 +148,8 @@ func (w *world) poolSection(v variant, l latencies) *Pool {
 	if r := v.usage.Resources[mysqlPool]; r != nil && p.MaxOpen > 0 {
 		p.Utilisation = Number(v.usage.Utilisation(r))
 	}
-	p.Timeouts = w.poolTimeouts()
+	p.Timeouts = int(w.outcome("pool_timeout")) // their limit ended while they waited for a connection
 	return p
-}
-
-// poolTimeouts counts operations whose time limit ended while they waited for
-// a connection.
-func (w *world) poolTimeouts() int {
-	n := 0.0
-	for _, s := range w.t.All(opFinished) {
-		if s.Labels[1] == "pool_timeout" {
-			n += w.t.Delta(s)
-		}
-	}
-	return int(n)
 }
 
 // meanAndMax are the mean number of operations in the matching cells, and the

@@ -43,8 +43,12 @@ type Timeline struct {
 	times    map[string][]float64 // reading times by source
 }
 
-// operations is the source whose readings cut the slices.
-const operations = "operations"
+const (
+	// operations is the source whose readings cut the slices.
+	operations = "operations"
+	// digests is the source that is compared with it.
+	digests = "mysql.digests"
+)
 
 // Load reads all of a record's batches and events.
 func Load(r *record.Reader) (*Timeline, error) {
@@ -75,12 +79,28 @@ func Load(r *record.Reader) (*Timeline, error) {
 			done = t.event(e) || done
 		}
 	}
-	if times := t.times[operations]; !done && len(times) > 0 {
-		t.To = times[len(times)-1] // killed: as far as it was seen
+	if !done {
+		t.To = t.seenUntil()
 	}
 	t.Measured = t.Measured && t.To > t.From
 	t.markResets()
 	return t, nil
+}
+
+// seenUntil is where a killed run's measured phase ends: at its last reading of
+// the operations, or where the server was read for the last time, so that the
+// client's view and the server's are of the same time.
+func (t *Timeline) seenUntil() float64 {
+	times := t.times[operations]
+	if len(times) == 0 {
+		return 0
+	}
+	last := times[len(times)-1]
+	if server := t.times[digests]; len(server) > 0 && server[len(server)-1] > t.From {
+		i := sort.SearchFloat64s(times, server[len(server)-1])
+		last = times[min(i, len(times)-1)]
+	}
+	return last
 }
 
 // problem keeps lines that cannot be read, and returns errors that end the
@@ -253,6 +273,23 @@ func (s *Series) Before(t float64) []float64 {
 		return nil
 	}
 	return s.v[:sort.SearchFloat64s(s.t, t)]
+}
+
+// Changes are the times in the measured phase at which any series of a counter
+// was read to have grown, in order.
+func (t *Timeline) Changes(metric string) []float64 {
+	var out []float64
+	for _, s := range t.series[metric] {
+		before := 0.0
+		for i, at := range s.t {
+			if s.v[i] != before && at > t.From && at <= t.To {
+				out = append(out, at)
+			}
+			before = s.v[i]
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Values returns all values of a gauge.

@@ -65,6 +65,7 @@ func Connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	own := cfg.Clone()
 	own.DBName = ""
 	own.InterpolateParams = true
+	own.Logger = &mysql.NopLogger{} // errors come back, and are faults in the record
 	c, err := mysql.NewConnector(own)
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"time"
 
 	"chokepoint/workloads"
 )
@@ -107,12 +108,30 @@ func (w *Workload) Setup(ctx context.Context) error {
 	return nil
 }
 
+// lostPause is how long an operation that lost its connection waits: without a
+// server, workers would only measure how fast they fail.
+const lostPause = 50 * time.Millisecond
+
 // Do buys one unit of a row chosen by rnd.
 func (w *Workload) Do(ctx context.Context, op *workloads.Op, rnd *rand.Rand) workloads.Outcome {
-	if w.o.Skew == Zipf {
-		return w.buy(ctx, w, op, 1+int(rand.NewZipf(rnd, zipfExponent, 1, uint64(w.o.Keys-1)).Uint64()))
+	outcome := w.buy(ctx, w, op, w.choose(rnd))
+	if outcome == ConnectionLost {
+		op.Enter(workloads.Backoff)
+		pause := time.NewTimer(lostPause)
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
 	}
-	return w.buy(ctx, w, op, 1+rnd.IntN(w.o.Keys))
+	return outcome
+}
+
+func (w *Workload) choose(rnd *rand.Rand) int {
+	if w.o.Skew == Zipf {
+		return 1 + int(rand.NewZipf(rnd, zipfExponent, 1, uint64(w.o.Keys-1)).Uint64())
+	}
+	return 1 + rnd.IntN(w.o.Keys)
 }
 
 // Books are what the database holds against what was sold.

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"chokepoint/analysis"
+	"chokepoint/collectors/record"
+	"chokepoint/workloads/sandbox"
+	"chokepoint/workloads/sandbox/sandboxtest"
+)
+
+var kills = flag.Int("kills", 5, "how many runs TestLiveKilled kills")
+
+// TestLiveKilled kills runs at random moments of their measured phase: each
+// leaves a record that is explained, with at most a second lost, and nothing
+// else.
+func TestLiveKilled(t *testing.T) {
+	sandboxtest.Start(t, sandbox.Options{}) // skips where there are no servers
+	bin := filepath.Join(t.TempDir(), "chokepoint")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range *kills {
+		runs := t.TempDir()
+		killedAt := startAndKill(t, bin, runs, time.Duration(rnd.IntN(2000))*time.Millisecond)
+		checkKilled(t, runs, killedAt)
+	}
+	// The next start leaves nothing of them.
+	sb := sandboxtest.Start(t, sandbox.Options{})
+	own := filepath.Dir(sb.MySQL().Socket)
+	for _, line := range serverProcesses(t) {
+		if !strings.Contains(line, own) && !strings.Contains(line, "sandboxtest") && parentIsInit(line) {
+			t.Errorf("a server outlived its run: %s", line)
+		}
+	}
+}
+
+// startAndKill kills a run that long after its measured phase has begun, and
+// returns when.
+func startAndKill(t *testing.T, bin, runs string, after time.Duration) time.Time {
+	t.Helper()
+	cmd := exec.Command(bin, "run", "lock", "--concurrency", "50", "--duration", "60s", "--warmup", "200ms", "--runs", runs)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var fuse <-chan time.Time
+	for {
+		select {
+		case err := <-ended:
+			t.Fatalf("the run ended by itself: %v", err)
+		case <-tick.C:
+			if fuse == nil && measuring(runs) {
+				fuse = time.After(after)
+			}
+		case <-fuse:
+			at := time.Now()
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+			return at
+		}
+	}
+}
+
+func measuring(runs string) bool {
+	files, _ := filepath.Glob(filepath.Join(runs, "*", record.EventsFile))
+	if len(files) == 0 {
+		return false
+	}
+	text, _ := os.ReadFile(files[0])
+	return strings.Contains(string(text), `"text":"measure"`)
+}
+
+func checkKilled(t *testing.T, runs string, killedAt time.Time) {
+	t.Helper()
+	root, err := os.OpenRoot(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	r, err := openRun(root, "latest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if s := r.Run().Status(); s != record.Killed {
+		t.Errorf("status %s, want killed", s)
+	}
+	if err := record.Validate(r); err != nil {
+		t.Error(err)
+	}
+	last := 0.0
+	for b, err := range r.Batches() {
+		if err == nil {
+			last = max(last, b.T)
+		}
+	}
+	if lost := killedAt.Sub(r.Run().Started).Seconds() - last; lost > 1 {
+		t.Errorf("the last %.2f s are lost", lost)
+	}
+	res, err := analysis.Attribute(r)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	t.Logf("killed after %.2f s of measuring: %s/%s, %d operations", float64(res.Run.DurationS), res.Verdict.Layer, res.Verdict.Cause.Cause, res.Load.Operations)
+}
+
+// serverProcesses are "ppid command" of the servers of sandboxes.
+func serverProcesses(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	procs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range procs {
+		cmdline, err := os.ReadFile(p)
+		if err != nil || !strings.Contains(string(cmdline), "chokepoint-sandbox-") {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(p), "stat"))
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		out = append(out, strings.Fields(rest)[1]+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+	}
+	return out
+}
+
+// parentIsInit tells whether nobody looks after a process any more.
+func parentIsInit(line string) bool { return strings.HasPrefix(line, "1 ") }

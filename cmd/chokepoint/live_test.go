@@ -63,7 +63,8 @@ type page struct {
 		LostUpdates                int64 `json:"lost_updates"`
 		Oversold, Expected, Actual int64
 	}
-	Checks []struct {
+	Warnings []string
+	Checks   []struct {
 		Name               string
 		Expected, Measured float64
 		OK                 bool

@@ -15,7 +15,7 @@ func stageWords(stage string) string {
 		stageMDL: "waiting for a metadata lock", stageExec: "executing statements", stageDBCommit: "committing",
 		stageDBRunnable: "waiting for a CPU in the database", stageNetwork: "on the network", stageRunnable: "waiting to be scheduled in Go",
 		stageCPU: "computing in Go", stageGCAssist: "assisting the garbage collector", stageRedis: "in Redis",
-		stageRedisPool: "waiting for a Redis connection", stageUnexplained: "in time that is unexplained",
+		stageRedisPool: "waiting for a Redis connection", stageUnexplained: "doing something unexplained",
 	}
 	if w := words[stage]; w != "" {
 		return w

@@ -63,16 +63,16 @@ func (t *text) heading(s string) {
 
 // wrap writes words in lines of the width, each indented.
 func (t *text) wrap(indent, hang, s string) {
-	line := indent
-	for i, word := range strings.Fields(s) {
-		if i > 0 && width(line)+1+width(word) > t.Width {
+	line, first := indent, true
+	for _, word := range strings.Fields(s) {
+		if !first && width(line)+1+width(word) > t.Width {
 			t.printf("%s\n", line)
-			line = hang
+			line, first = hang, true
 		}
-		if line != indent && line != hang {
+		if !first {
 			line += " "
 		}
-		line += word
+		line, first = line+word, false
 	}
 	t.printf("%s\n", line)
 }
@@ -302,7 +302,7 @@ func (t *text) relief(r *analysis.Result) {
 		if x.Bound == analysis.AtMost {
 			gain = "at most " + gain
 		}
-		t.printf("  %15s  %s; limited by %s\n", gain, x.Change, x.LimitedBy)
+		t.wrap(fmt.Sprintf("  %15s  ", gain), strings.Repeat(" ", 19), x.Change+"; limited by "+x.LimitedBy)
 	}
 }
 

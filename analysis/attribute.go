@@ -66,6 +66,7 @@ func newWorld(run record.Run, t *timeline.Timeline) *world {
 	w.server = readServer(t, flavor)
 	w.outside = readOutside(t, w.databaseProcess(), run.Host.Process)
 	w.machine = readMachine(t, run)
+	w.graph = readLockGraph(t)
 	for _, s := range t.All(opFinished) {
 		w.ended += t.Delta(s)
 		if s.Labels[1] == "ok" {

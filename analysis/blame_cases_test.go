@@ -64,10 +64,6 @@ func wanted(c simCase, flavor string) (verdict string, either []string) {
 	return c.want, nil
 }
 
-// needsMore are cases that no source of today's records can tell: somebody
-// else's transaction needs the lock graph.
-func needsMore(c simCase) bool { return c.name == "long-transaction" }
-
 // underRace are the cases that are run with the race detector too, which makes
 // the simulation five times slower; scripts/test.sh runs all without it.
 func underRace() []string {
@@ -77,7 +73,7 @@ func underRace() []string {
 func TestBlameCases(t *testing.T) {
 	for _, c := range simCases() {
 		for _, flavor := range flavors() {
-			if needsMore(c) || simRace && (flavor == "mysql" || !slices.Contains(underRace(), c.name)) {
+			if simRace && (flavor == "mysql" || !slices.Contains(underRace(), c.name)) {
 				continue
 			}
 			t.Run(c.name+"/"+flavor, func(t *testing.T) {

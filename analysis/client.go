@@ -39,6 +39,7 @@ const (
 	stageCPU         = "cpu"
 	stageGCAssist    = "gc_assist"
 	stageUnexplained = "unexplained"
+	stageForeign     = "foreign" // holders that are not our operations
 )
 
 // clientCell is the time of operations in one client stage, asking for one

@@ -216,10 +216,11 @@ type HotRow struct {
 
 // Blocker is a transaction that others waited for.
 type Blocker struct {
-	Thread int    `json:"thread"`
-	Query  string `json:"query"`
-	AgeS   Number `json:"age_s"`
-	Blocks int    `json:"blocks"`
+	Thread  int    `json:"thread"`
+	Foreign bool   `json:"foreign"` // not of this load
+	Query   string `json:"query"`
+	AgeS    Number `json:"age_s"`
+	Blocks  int    `json:"blocks"`
 }
 
 // Pool is the connection pool.

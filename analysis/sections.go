@@ -88,6 +88,7 @@ func (w *world) locks(ends ends) *Locks {
 	if s := w.t.Get(innodbTimeouts); s != nil {
 		out.Timeouts = Number(w.t.Delta(s))
 	}
+	out.Blockers = append(out.Blockers, w.graph.blocker[:min(len(w.graph.blocker), maxHotRows)]...)
 	waiting := v.usage.Waiting()
 	rowWaits := map[string]float64{}
 	for _, name := range rows(v.usage) {
@@ -99,7 +100,7 @@ func (w *world) locks(ends ends) *Locks {
 		}
 		table := waits.Table(name)
 		out.HotRows = append(out.HotRows, HotRow{
-			Table: table, Key: strings.TrimPrefix(name, "row:"+table+"/"),
+			Table: table, Index: w.graph.index[name], Key: strings.TrimPrefix(name, "row:"+table+"/"),
 			WaitersMean: Number(rowWaits[name] / w.length), WaitersMax: w.maxWaiters(v, name),
 			Utilisation: ends.utilisation(name),
 		})

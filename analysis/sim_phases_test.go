@@ -12,6 +12,7 @@ import (
 // Before the load, the server is pinged.
 const (
 	simPings     = 20
+	simLocks     = 250 * time.Millisecond // between samples of the lock graph
 	simPingTakes = time.Microsecond
 )
 
@@ -73,6 +74,7 @@ func (w *simWorld) measure(p *simProc) {
 	ended := false
 	w.poll(operations.Name, &ended, simFast, simSlow, func(*simProc) { w.read(operations.Name) })
 	w.poll(mysql.PingSource, &ended, simFast, simSlow, func(p *simProc) { w.pingLoaded(p, &ended) })
+	w.poll(mysql.LocksSource, &ended, simLocks, simLocks, func(*simProc) { w.read(mysql.LocksSource) })
 	w.foreigners()
 	w.load(p, w.params.T)
 	ended = true

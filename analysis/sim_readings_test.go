@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"chokepoint/collectors/goruntime"
@@ -28,6 +29,7 @@ func simReadings() map[string]func(w *simWorld, b *record.Batch) {
 		mysql.InnodbSource:     readInnodb,
 		mysql.StatementsSource: readStatements,
 		mysql.WaitsSource:      readWaits,
+		mysql.LocksSource:      readLocks,
 		"pool":                 readPool,
 		"go":                   readGo,
 		"host":                 readHost,
@@ -52,6 +54,24 @@ func readDigests(w *simWorld, b *record.Batch) {
 		b.Add(n*changed, mysql.DigestRowsAffected, name)
 		b.Add(n*sent, mysql.DigestRowsSent, name)
 		b.Add(n*examined, mysql.DigestRowsExamined, name)
+	}
+}
+
+// readLocks samples who waits for rows, and whether the load or somebody else
+// holds them: that one, since it began.
+func readLocks(w *simWorld, b *record.Batch) {
+	b.Add(1, mysql.LockSamples)
+	for _, row := range w.rows {
+		if row.waiting == 0 {
+			continue
+		}
+		key := strings.TrimPrefix(row.name, "row:stock/")
+		owner, thread, age := "load", "7", "0"
+		if row.foreignHeld > 0 {
+			owner, thread, age = "foreign", "99", "1"
+		}
+		b.Add(float64(row.waiting), mysql.LockWaiters, "stock", "PRIMARY", key, "X")
+		b.Add(float64(row.waiting), mysql.LockBlockers, "stock", "PRIMARY", key, owner, thread, "", age)
 	}
 }
 

@@ -188,7 +188,7 @@ func (w *simWorld) database() string {
 
 func (w *simWorld) metrics() []metric.Desc {
 	server := &mysql.Server{Flavor: w.flavor()}
-	sources := []collectors.Source{operations.Source{}, mysql.Ping{}, pool.Source{}, goruntime.Source{}, host.Source{}}
+	sources := []collectors.Source{operations.Source{}, mysql.Ping{}, mysql.Locks{}, pool.Source{}, goruntime.Source{}, host.Source{}}
 	sources = append(sources, server.Sources(simSchema, func(string, string) {})...)
 	var ds []metric.Desc
 	for _, s := range sources {

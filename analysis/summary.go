@@ -15,6 +15,7 @@ func stageWords(stage string) string {
 		stageMDL: "waiting for a metadata lock", stageExec: "executing statements", stageDBCommit: "committing",
 		stageDBRunnable: "waiting for a CPU in the database", stageNetwork: "on the network", stageRunnable: "waiting to be scheduled in Go",
 		stageCPU: "computing in Go", stageGCAssist: "assisting the garbage collector", stageRedis: "in Redis",
+		stageForeign:   "somebody else's transaction",
 		stageRedisPool: "waiting for a Redis connection", stageUnexplained: "doing something unexplained",
 	}
 	if w := words[stage]; w != "" {
@@ -26,7 +27,7 @@ func stageWords(stage string) string {
 // causeWords name a cause in a sentence, with its resource.
 func causeWords(c waits.Cause, resource string) string {
 	switch c {
-	case hotRow:
+	case hotRow, longTransaction, gapLock:
 		if table := waits.Table(resource); table != "" {
 			return fmt.Sprintf("the lock of row %s of table %s", strings.TrimPrefix(resource, "row:"+table+"/"), table)
 		}

@@ -46,6 +46,14 @@ const (
 	// line if its blame went elsewhere.
 	symptomShare = 0.10
 
+	// Causes of row-lock waits. A row that others hold for a quarter of all the
+	// time it is held, or half of the waiting behind one old transaction, is not
+	// a matter of our load; half of the waiters asking for gaps is one of range
+	// scans and inserts, which spreading rows does not help.
+	foreignHold = 0.25
+	longShare   = 0.50
+	gapShare    = 0.50
+
 	// windowSlices: fewer slices with one leader are no window.
 	windowSlices = 3
 )

@@ -87,6 +87,7 @@ type world struct {
 	server  serverTime
 	outside outside
 	machine machine
+	graph   lockGraph
 	cpu     string // the resource that processors are, cpu:<process>
 	ok      float64
 	ended   float64
@@ -253,6 +254,9 @@ func (w *world) resource(u *waits.Usage, name string) *waits.Resource {
 		r.CPU, r.Capacity, r.Held, r.Foreign = true, w.machine.cpus, w.machine.ours, max(0, w.machine.busy-w.machine.ours)
 	case kind == "row" && strings.HasSuffix(name, "/*"), name == anyRow, kind == "mdl":
 		r.Opaque = true
+	case kind == "row":
+		r.Foreign = w.graph.foreign[name] * w.length
+		r.Cause = w.graph.rowCause(r.Held, name, w.length)
 	}
 	return r
 }

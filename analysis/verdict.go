@@ -223,9 +223,14 @@ func (w *world) unexplainedSeconds(v variant) float64 {
 // holder says what the holders of a resource do, the largest share first.
 func (w *world) holder(v variant, resource string) []StageShare {
 	h := v.usage.HoldersOf(resource)
+	total := h.Total
+	if r := v.usage.Resources[resource]; r != nil && !r.CPU && r.Foreign > 0 {
+		h.Stage[stageForeign] = r.Foreign
+		total += r.Foreign
+	}
 	out := []StageShare{}
 	for _, stage := range bySize(h.Stage) {
-		if share := h.Stage[stage] / h.Total; share >= 0.005 {
+		if share := h.Stage[stage] / total; share >= 0.005 {
 			out = append(out, StageShare{stage, Number(share)})
 		}
 	}

@@ -70,13 +70,14 @@ func open(t *testing.T, o sandbox.Options) stage {
 	}
 	cfg := sb.MySQL().Config()
 	cfg.DBName = schema
+	cfg.ConnectionAttributes = "program_name:" + mysql.ProgramName
 	load, err := sql.Open("mysql", cfg.FormatDSN())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { load.Close() })
 	s := stage{load, server, map[string]string{}, map[string]collectors.Source{}}
-	for _, src := range append(server.Sources(schema, func(digest, text string) { s.texts[digest] = text }), mysql.Ping{Server: server}) {
+	for _, src := range append(server.Sources(schema, func(digest, text string) { s.texts[digest] = text }), mysql.Ping{Server: server}, mysql.Locks{Server: server}) {
 		s.all[src.Name()] = src
 	}
 	s.exec(t, "CREATE TABLE stock (id INT PRIMARY KEY, quantity INT NOT NULL)")
@@ -258,5 +259,57 @@ func testPreparedStatements(t *testing.T, flavor sandbox.Flavor) {
 	executed := record.Series(mysql.StatementCount, mysql.ExecuteStatement)
 	if n := s.until(t, mysql.StatementsSource, executed, 5)[executed]; n != 5 {
 		t.Errorf("%v executions of prepared statements, want 5", n)
+	}
+}
+
+// TestLockGraph holds a known row by a stranger's transaction: the graph names
+// table, index, key, waiter and blocker.
+func TestLockGraph(t *testing.T) { sandboxtest.EachFlavor(t, testLockGraph) }
+
+func testLockGraph(t *testing.T, flavor sandbox.Flavor) {
+	s := open(t, sandbox.Options{Flavor: flavor})
+	stranger, err := s.server.DB.Conn(t.Context()) // without the load's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	var thread string
+	if err := stranger.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&thread); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []string{"USE " + schema, "BEGIN", "UPDATE stock SET quantity = 7 WHERE id = 2"} {
+		if _, err := stranger.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiter := make(chan error, 1)
+	go func() {
+		_, err := s.load.Exec("UPDATE stock SET quantity = 8 WHERE id = 2")
+		waiter <- err
+	}()
+	// The server refreshes its tables only if nobody reads them for 100 ms.
+	pause := time.NewTicker(200 * time.Millisecond)
+	defer pause.Stop()
+	var found []string
+	for len(found) == 0 {
+		select {
+		case <-pause.C:
+		case <-t.Context().Done():
+			t.Fatal("nobody waits")
+		}
+		for series, v := range s.read(t, mysql.LocksSource) {
+			if name, labels, _ := record.ParseSeries(series); name == mysql.LockBlockers && v == 1 {
+				found = labels[:5]
+			}
+		}
+	}
+	if got, want := strings.Join(found, " "), "stock PRIMARY 2 foreign "+thread; got != want {
+		t.Errorf("the graph says %q, want %q", got, want)
+	}
+	if _, err := stranger.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waiter; err != nil {
+		t.Fatal(err)
 	}
 }

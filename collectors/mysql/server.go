@@ -56,9 +56,8 @@ type Server struct {
 	Text    string // VERSION() whole
 }
 
-// observerConns is enough for all sources, which read one after another, and
-// for one reading that hangs.
-const observerConns = 2
+// observerConns is enough for the sources that are read at the same moment.
+const observerConns = 4
 
 // Connect opens the observer's own pool to the server of cfg.
 func Connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {

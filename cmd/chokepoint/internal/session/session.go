@@ -175,6 +175,8 @@ const readTimeout = 5 * time.Second
 var (
 	slowReading = collectors.Every{Fast: time.Second, Slow: time.Second, Timeout: readTimeout}
 	// The first seconds are read finely, for runs that are over in one.
+	// The server refreshes its lock tables only if they rest for 100 ms.
+	locksReading      = collectors.Every{Fast: 250 * time.Millisecond, Slow: 250 * time.Millisecond, Timeout: time.Second}
 	operationsReading = collectors.Every{Fast: 25 * time.Millisecond, Slow: 100 * time.Millisecond, Until: 4 * time.Second, Timeout: readTimeout}
 )
 
@@ -245,6 +247,7 @@ func (s *session) measure(ctx, polling context.Context) {
 
 	fine, stop := context.WithCancel(polling)
 	wait := s.poll(fine, []collectors.Source{ops, mysql.Ping{Server: s.server}}, operationsReading)
+	waitLocks := s.poll(fine, []collectors.Source{mysql.Locks{Server: s.server}}, locksReading)
 	lat := newLatencies(s.w, s.now)
 	flushing := lat.flushEverySecond(fine)
 	l := s.load()
@@ -254,6 +257,7 @@ func (s *session) measure(ctx, polling context.Context) {
 	tell()
 	stop()
 	wait()
+	waitLocks()
 	flushing()
 	s.phase(record.PhaseDone, s.readOperations())
 }
@@ -318,7 +322,8 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	cfg := s.env.MySQL.Config.Clone()
 	cfg.DBName = Schema
-	cfg.Logger = &driver.NopLogger{}         // errors become outcomes
+	cfg.Logger = &driver.NopLogger{} // errors become outcomes
+	cfg.ConnectionAttributes = "program_name:" + mysql.ProgramName
 	cfg.InterpolateParams = !s.plan.Prepared // MariaDB's digests are blind to prepared statements
 	conn, err := driver.NewConnector(cfg)
 	if err != nil {
@@ -374,7 +379,7 @@ func (s *session) completeRun(ctx context.Context) error {
 		Process: s.serverProcess(), Schema: Schema, Variables: vars}
 	return s.w.Update(func(r *record.Run) {
 		r.Servers = append(r.Servers, srv)
-		r.Metrics = slices.Concat(operations.Source{}.Metrics(), mysql.Ping{}.Metrics())
+		r.Metrics = slices.Concat(operations.Source{}.Metrics(), mysql.Ping{}.Metrics(), mysql.Locks{}.Metrics())
 		for _, src := range s.sources {
 			r.Metrics = append(r.Metrics, src.Metrics()...)
 		}

@@ -141,7 +141,7 @@ func checkChecks(t *testing.T, res *analysis.Result) {
 func predictions(res *analysis.Result, c simCase) map[string]analysis.Relief {
 	texts := map[string]string{
 		"pool x2": "--pool " + itoa(2*c.params.Pool), "pool 8": "--pool 8", "pool 40": "--pool 40",
-		"spread to 1000 rows": "--keys 1000", "cores x2": "twice the processors",
+		"spread to 1000 rows": "--keys 1000", "cores x2": "twice the processors", "foreign gone": "no transaction of others on the row",
 	}
 	out := map[string]analysis.Relief{}
 	for _, ch := range c.changes {

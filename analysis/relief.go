@@ -19,6 +19,7 @@ type change struct {
 	settles map[string]float64         // new capacity by resource
 	drops   func(r string) bool        // resources that vanish
 	factor  func(c waits.Cell) float64 // what is left of a cell's time
+	alone   bool                       // nobody else holds rows any more
 }
 
 // spreadRows is over how many rows the relief spreads a hot one.
@@ -76,6 +77,9 @@ func (w *world) changes(v variant, verdict Verdict) []change {
 		}
 	}
 	if verdict.Resource != "" && strings.HasPrefix(verdict.Resource, "row:") {
+		if verdict.Cause == longTransaction {
+			out = append(out, change{text: withoutOthers, target: longTransaction, alone: true})
+		}
 		out = append(out, rowChanges(v, verdict)...)
 	}
 	if verdict.Resource == w.cpu && (verdict.Cause == databaseCPU || verdict.Cause == runtimeCPU) {
@@ -83,6 +87,9 @@ func (w *world) changes(v variant, verdict Verdict) []change {
 	}
 	return out
 }
+
+// withoutOthers is the change that helps against a long transaction.
+const withoutOthers = "no transaction of others on the row"
 
 // poolSizes are the sizes to predict: the double, and one for each worker where
 // the pool is what holds.
@@ -210,7 +217,11 @@ func (w *world) constraints(v variant, c change, verdict Verdict) []constraint {
 		if s, ok := c.settles[name]; ok {
 			capacity = s
 		}
-		out = append(out, constraint{name, max(1e-12, capacity-r.Foreign/w.length) / demand})
+		foreign := r.Foreign / w.length
+		if c.alone && strings.HasPrefix(name, "row:") {
+			foreign = 0
+		}
+		out = append(out, constraint{name, max(1e-12, capacity-foreign) / demand})
 	}
 	if n := w.run.Workload.Concurrency; n > 0 {
 		work := 0.0

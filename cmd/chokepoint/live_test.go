@@ -56,6 +56,13 @@ type page struct {
 		LockSource string                          `json:"lock_source"`
 		LockMethod string                          `json:"lock_method"`
 	}
+	Locks struct {
+		Blockers []struct {
+			Thread  int
+			Query   string
+			Foreign bool
+		}
+	}
 	Pool struct {
 		HoldS struct{ Mean float64 } `json:"hold_s"`
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -8,6 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"chokepoint/workloads/sandbox"
+	"chokepoint/workloads/sandbox/sandboxtest"
 )
 
 // children are the pids of our own MySQL-flavoured servers.
@@ -95,3 +100,57 @@ func TestLiveServerKilled(t *testing.T) {
 		t.Errorf("the death is not named:\n%s", w)
 	}
 }
+
+// socketOf is the socket of one of our servers.
+func socketOf(t *testing.T, pid int) string {
+	cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, arg := range strings.Split(string(cmdline), "\x00") {
+		if s, ok := strings.CutPrefix(arg, "--socket="); ok {
+			return s
+		}
+	}
+	return ""
+}
+
+// TestLiveLongTransaction: a stranger's transaction holds the row for most of
+// the run; the verdict says so, and who it is.
+func TestLiveLongTransaction(t *testing.T) { sandboxtest.EachFlavor(t, testLiveLongTransaction) }
+
+func testLiveLongTransaction(t *testing.T, flavor sandbox.Flavor) {
+	thread := make(chan int, 1)
+	p := during(t, 500*time.Millisecond, func(pid int) {
+		db, err := sql.Open("mysql", "root@unix("+socketOf(t, pid)+")/chokepoint_lock")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer db.Close()
+		tx, err := db.Begin()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var id int
+		err = errors.Join(tx.QueryRow("SELECT CONNECTION_ID()").Scan(&id), second(tx.Exec("UPDATE stock SET quantity = quantity WHERE id = 1")),
+			second(tx.Exec("DO SLEEP(3)")), tx.Rollback())
+		if err != nil {
+			t.Error(err)
+		}
+		thread <- id
+	}, "--concurrency", "50", "--duration", "4s", "--sandbox", string(flavor))
+	if p.Verdict.Layer != "row_lock" || p.Verdict.Cause != "long_transaction" {
+		t.Errorf("verdict %s/%s: %s", p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Summary)
+	}
+	if h := p.Verdict.Holder; len(h) == 0 || h[0].Stage != "foreign" || h[0].Share < 0.5 {
+		t.Errorf("holders %v; a stranger held the row for 3 of 4 s", h)
+	}
+	id := <-thread
+	if b := p.Locks.Blockers; len(b) == 0 || b[0].Thread != id || !b[0].Foreign || !strings.Contains(b[0].Query, "SLEEP") {
+		t.Errorf("blockers %+v, want thread %d with its DO SLEEP", b, id)
+	}
+}
+
+func second(_ sql.Result, err error) error { return err }

@@ -1,5 +1,5 @@
 # The two commands of the README. Each does all the set-up that it needs.
-.PHONY: demo test build servers mysql clean
+.PHONY: demo test build servers mysql fuzz clean
 
 # demo: from nothing to a verdict. 200 buyers of one product, ten connections.
 demo: servers build
@@ -21,6 +21,10 @@ servers:
 # for --sandbox mysql and the tests on it.
 mysql:
 	@scripts/install-mysql.sh
+
+# fuzz: each parser for an hour.
+fuzz:
+	scripts/fuzz.sh 1h
 
 clean:
 	rm -rf bin

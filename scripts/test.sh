@@ -47,5 +47,8 @@ if [ -n "$race" ]; then
 	say "go test ./analysis (all simulated cases, without the race detector)"
 	within "${UNIT_SECONDS:-}" go test -timeout 10m ./analysis
 fi
+if [ -n "${CI:-}" ]; then
+	scripts/fuzz.sh 10s
+fi
 say "go test ./cmd/chokepoint (whole runs on private servers)"
 within "${LIVE_SECONDS:-}" go test -timeout 10m -count=1 -v ./cmd/chokepoint

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,8 +58,11 @@ func explain(w world, r *record.Reader, o *output) (*analysis.Result, error) {
 		return nil, fmt.Errorf("run %s: %w", r.Run().ID, err)
 	}
 	page := &report.Page{Tool: build().Version, Result: res}
-	if o.format == "json" {
+	switch o.format {
+	case "json":
 		return res, page.WriteJSON(w.stdout)
+	case "markdown":
+		return res, page.WriteMarkdown(w.stdout)
 	}
 	return res, page.WriteText(w.stdout, textStyle(w))
 }
@@ -123,13 +127,13 @@ func outputFlag(fs interface {
 	StringVar(*string, string, string, string)
 }) *output {
 	o := &output{}
-	fs.StringVar(&o.format, "output", "text", "`format` of the report: text or json")
+	fs.StringVar(&o.format, "output", "text", "`format` of the report: text, json or markdown")
 	return o
 }
 
 func (o *output) check() error {
-	if o.format != "text" && o.format != "json" {
-		return usageError("there is no output format %q; there are text and json", o.format)
+	if !slices.Contains([]string{"text", "json", "markdown"}, o.format) {
+		return usageError("there is no output format %q; there are text, json and markdown", o.format)
 	}
 	return nil
 }

@@ -120,6 +120,18 @@ func TestColor(t *testing.T) {
 	}
 }
 
+func TestMarkdown(t *testing.T) {
+	res := full()
+	res.Statements[1].Text = "SELECT '|' /* <b>_*_</b> */" // a server's text is no markup
+	for name, r := range map[string]*analysis.Result{"full": res, "minimal": minimal()} {
+		var b bytes.Buffer
+		if err := (&report.Page{Result: r}).WriteMarkdown(&b); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".md", b.String())
+	}
+}
+
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
 	if err := (&report.Page{Tool: "v1", Result: full()}).WriteJSON(&b); err != nil {

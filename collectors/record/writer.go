@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,18 +140,41 @@ func (w *Writer) closeFiles() error {
 	return errors.Join(err, w.dir.Close())
 }
 
+// nextRun is the file that becomes run.json. While the run lasts it is kept, of
+// reserved size, so that the end of a run can be told on a full disk.
+const (
+	nextRun  = RunFile + ".new"
+	reserved = 64 << 10
+)
+
+// writeRun replaces run.json whole, and reserves the room for the next time
+// unless this is the end.
 func (w *Writer) writeRun() error {
 	p, err := json.MarshalIndent(w.run, "", "  ")
 	if err != nil {
 		return fmt.Errorf("record: %s: %w", RunFile, err)
 	}
-	const temp = RunFile + ".new"
-	if err := w.dir.WriteFile(temp, append(p, '\n'), 0o644); err != nil {
-		w.dir.Remove(temp)
+	if err := w.overwrite(append(p, '\n')); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	if err := w.dir.Rename(temp, RunFile); err != nil {
+	if err := w.dir.Rename(nextRun, RunFile); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	if w.run.End != nil {
+		return nil
+	}
+	if err := w.dir.WriteFile(nextRun, bytes.Repeat([]byte(" "), reserved), 0o644); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	return nil
+}
+
+// overwrite writes into the reserved room, and cuts off what is left of it.
+func (w *Writer) overwrite(p []byte) error {
+	f, err := w.dir.OpenFile(nextRun, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(p)
+	return errors.Join(err, f.Truncate(int64(len(p))), f.Close())
 }

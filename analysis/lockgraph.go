@@ -36,8 +36,9 @@ type lockGraph struct {
 }
 
 // oldTransaction is the age, in seconds, from which a transaction that blocks
-// counts as a long one: those of a load that works are over in milliseconds.
-const oldTransaction = 1
+// counts as a long one: those of a load that works are over in milliseconds. The
+// server tells when they began in whole seconds, so that 1 may be a moment.
+const oldTransaction = 2
 
 func readLockGraph(t *timeline.Timeline) lockGraph {
 	g := lockGraph{index: map[string]string{}, foreign: map[string]float64{}}
@@ -118,7 +119,7 @@ func (g *lockGraph) readBlockers(t *timeline.Timeline) {
 func (g *lockGraph) rowCause(held float64, row string, length float64) waits.Cause {
 	foreign := g.foreign[row] * length
 	switch {
-	case g.samples == 0 || g.waiters == 0:
+	case g.samples < minSamples || g.waiters == 0:
 		return hotRow
 	case foreign >= foreignHold*(held+foreign), g.longest >= longShare*g.waiters:
 		return longTransaction

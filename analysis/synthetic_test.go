@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"chokepoint/analysis"
@@ -24,7 +26,7 @@ import (
 // measured phase, evenly unless a line says from when to when. The lines are
 //
 //	flavor mariadb | workers 10 | think 0.01 | rate 100 | pool 4 | phase SECONDS
-//	server-hidden | killed | slices N (readings at even distances; 40)
+//	server-hidden | killed | unmeasured | slices N (readings at even distances; 40)
 //	cell STAGE ASKED HELD SECONDS ENTRIES [FROM TO]
 //	finished OUTCOME N
 //	count METRIC{LABELS} N [FROM TO]        any counter
@@ -32,18 +34,34 @@ import (
 //	start METRIC{LABELS} VALUE              where a counter starts
 //	reset SOURCE T                          counters of a source fall to 0 at T
 //	text DIGEST STATEMENT
+//	latency STAGE SECONDS N                 N values of the latency log
+//	books EXPECTED ACTUAL
+//	every SOURCE N                          a source that is read at each Nth reading
 //	raw FILE LINE                           appended to a file as it is
+//	line FILE N LINE                        put in as the Nth line of a file
 type synthetic struct {
-	run     record.Run
-	phase   float64
-	slices  int
-	killed  bool
-	texts   map[string]string
-	counts  []synthCount
-	gauges  map[string]float64
-	starts  map[string]float64
-	resets  map[string]float64
-	rawFile map[string]string
+	run    record.Run
+	phase  float64
+	slices int
+	killed bool
+	// unmeasured: no event opens the measured phase.
+	unmeasured bool
+	texts      map[string]string
+	counts     []synthCount
+	gauges     map[string]float64
+	starts     map[string]float64
+	resets     map[string]float64
+	rawFile    map[string]string
+	inserts    []synthLine
+	every      map[string]int
+	latency    []record.Interval
+	books      *record.Books
+}
+
+// synthLine is a line to put into a file.
+type synthLine struct {
+	file, text string
+	number     int
 }
 
 type synthCount struct {
@@ -61,7 +79,7 @@ const synthID = record.ID("20261130T212218Z-lock-7f3a")
 
 func parseSynthetic(t *testing.T, text string) *synthetic {
 	t.Helper()
-	s := &synthetic{phase: 1, slices: 40, texts: map[string]string{}, gauges: map[string]float64{}, starts: map[string]float64{}, resets: map[string]float64{}, rawFile: map[string]string{}}
+	s := &synthetic{phase: 1, slices: 40, texts: map[string]string{}, gauges: map[string]float64{}, starts: map[string]float64{}, resets: map[string]float64{}, rawFile: map[string]string{}, every: map[string]int{}}
 	s.run = record.Run{ID: synthID, Workload: record.Workload{Name: "lock", Strategy: "pessimistic", Args: []string{}},
 		Host: record.Host{CPUs: 2, GOMAXPROCS: 2, Process: "chokepoint"}, Servers: []record.Server{{Kind: "mysql", Flavor: "mariadb", Version: "10.11.19-MariaDB", Process: "mariadbd"}}}
 	for _, line := range strings.Split(text, "\n") {
@@ -108,6 +126,8 @@ func (s *synthetic) line(t *testing.T, line string, f []string) {
 		s.run.Servers[0].Process = ""
 	case "killed":
 		s.killed = true
+	case "unmeasured":
+		s.unmeasured = true
 	case "cell":
 		dash := func(x string) string { return strings.TrimPrefix(x, "-") }
 		from, to := span(6)
@@ -126,6 +146,16 @@ func (s *synthetic) line(t *testing.T, line string, f []string) {
 		s.resets[f[1]] = num(2)
 	case "text":
 		s.texts[f[1]] = rest(2)
+	case "latency":
+		h := record.NewHistogram()
+		h.RecordValues(int64(num(2)*1e9), int64(num(3)))
+		s.latency = append(s.latency, record.Interval{Operation: "buy", Stage: f[1], Outcome: "ok", From: 1, To: 2, Histogram: h})
+	case "books":
+		s.books = &record.Books{What: "units", Expected: int64(num(1)), Actual: int64(num(2))}
+	case "every":
+		s.every[f[1]] = int(num(2))
+	case "line":
+		s.inserts = append(s.inserts, synthLine{file: f[1], number: int(num(2)), text: rest(3)})
 	case "raw":
 		s.rawFile[f[1]] += rest(2) + "\n"
 	default:
@@ -175,8 +205,9 @@ func (s *synthetic) metrics() []metric.Desc {
 	return out
 }
 
-// write makes the record below a new folder and opens it.
-func (s *synthetic) write(t *testing.T) *record.Reader {
+// write makes the record below a new folder, lets the edits change its files,
+// and opens it.
+func (s *synthetic) write(t *testing.T, edits ...func(t *testing.T, dir string)) *record.Reader {
 	t.Helper()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -195,24 +226,22 @@ func (s *synthetic) write(t *testing.T) *record.Reader {
 	for d, text := range s.texts {
 		event(record.Event{T: 0.6, Kind: record.Statement, Text: text, Labels: map[string]string{"digest": d}})
 	}
-	event(record.Event{T: from, Kind: record.Phase, Text: record.PhaseMeasure})
+	if !s.unmeasured {
+		event(record.Event{T: from, Kind: record.Phase, Text: record.PhaseMeasure})
+	}
 	for i := range s.slices + 1 {
 		f := float64(i) / float64(s.slices)
-		s.reading(w, from+f*s.phase, f)
+		s.reading(w, i, from+f*s.phase, f)
+	}
+	for _, iv := range s.latency {
+		w.Latency(iv)
 	}
 	if !s.killed {
 		event(record.Event{T: from + s.phase, Kind: record.Phase, Text: record.PhaseDone})
-		w.Close(record.End{AtS: from + s.phase, Status: record.Complete})
+		w.Close(record.End{AtS: from + s.phase, Status: record.Complete, Books: s.books})
 	}
-	for file, lines := range s.rawFile {
-		name := filepath.Join(dir, string(synthID), file)
-		os.Chmod(name, 0o644)
-		f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.WriteString(strings.TrimSuffix(lines, "\n")) // the last line is torn
-		f.Close()
+	for _, edit := range append([]func(*testing.T, string){s.damage}, edits...) {
+		edit(t, filepath.Join(dir, string(synthID)))
 	}
 	r, err := record.Open(root, synthID)
 	if err != nil {
@@ -222,7 +251,36 @@ func (s *synthetic) write(t *testing.T) *record.Reader {
 	return r
 }
 
-func (s *synthetic) reading(w *record.Writer, at, f float64) {
+// damage puts in and appends the lines that no writer would have written.
+func (s *synthetic) damage(t *testing.T, dir string) {
+	for _, in := range s.inserts {
+		editFile(t, filepath.Join(dir, in.file), func(text string) string {
+			lines := strings.SplitAfter(text, "\n")
+			return strings.Join(slices.Insert(lines, in.number-1, in.text+"\n"), "")
+		})
+	}
+	for file, lines := range s.rawFile {
+		editFile(t, filepath.Join(dir, file), func(text string) string {
+			return text + strings.TrimSuffix(lines, "\n") // the last line is torn
+		})
+	}
+}
+
+func editFile(t *testing.T, name string, change func(string) string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err == nil {
+		err = os.Chmod(name, 0o644)
+	}
+	if err == nil {
+		err = os.WriteFile(name, []byte(change(string(text))), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *synthetic) reading(w *record.Writer, i int, at, f float64) {
 	batches := map[string]*record.Batch{}
 	put := func(series string, v float64) {
 		source := sourceOf(series)
@@ -248,14 +306,16 @@ func (s *synthetic) reading(w *record.Writer, at, f float64) {
 	for g, v := range s.gauges {
 		put(g, v)
 	}
-	for _, b := range batches {
-		w.Batch(b)
+	for _, source := range slices.Sorted(maps.Keys(batches)) {
+		if last := i == s.slices && !s.killed; last || i%max(1, s.every[source]) == 0 {
+			w.Batch(batches[source])
+		}
 	}
 }
 
-// TestSynthetic holds the analysis of each testdata/runs/*.txtar against the
-// answers in its section "expect", which are worked out by hand there.
-func TestSynthetic(t *testing.T) {
+// eachSynthetic runs a test on each testdata/runs/*.txtar.
+func eachSynthetic(t *testing.T, test func(t *testing.T, expect, record string)) {
+	t.Helper()
 	files, err := filepath.Glob("testdata/runs/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no synthetic records", err)
@@ -270,18 +330,103 @@ func TestSynthetic(t *testing.T) {
 			for _, f := range a.Files {
 				sections[f.Name] = string(f.Data)
 			}
-			res, err := analysis.Attribute(parseSynthetic(t, sections["record"]).write(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, line := range strings.Split(sections["expect"], "\n") {
-				if f := strings.Fields(line); len(f) > 0 && f[0] != "#" {
-					expect(t, res, line, f)
-				}
-			}
-			checkNumbers(t, res)
+			test(t, sections["expect"], sections["record"])
 		})
 	}
+}
+
+func explain(t *testing.T, r *record.Reader) *analysis.Result {
+	t.Helper()
+	res, err := analysis.Attribute(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// TestSynthetic holds the analysis of each synthetic record against the answers
+// in its section "expect", which are worked out by hand there.
+func TestSynthetic(t *testing.T) {
+	eachSynthetic(t, func(t *testing.T, expected, text string) {
+		res := explain(t, parseSynthetic(t, text).write(t))
+		for _, line := range strings.Split(expected, "\n") {
+			if f := strings.Fields(line); len(f) > 0 && f[0] != "#" {
+				expect(t, res, line, f)
+			}
+		}
+		checkNumbers(t, res)
+	})
+}
+
+// TestSyntheticOrder: a record says the same whatever the order of the values
+// in a batch, and of batches of different sources.
+func TestSyntheticOrder(t *testing.T) {
+	eachSynthetic(t, func(t *testing.T, _, text string) {
+		s := parseSynthetic(t, text)
+		want := toJSON(t, explain(t, s.write(t)))
+		edits := map[string]func(string) string{"values": reverseValues}
+		if len(s.inserts) == 0 && len(s.rawFile) == 0 { // warnings name lines
+			edits["batches"] = bySource
+		}
+		for what, change := range edits {
+			got := toJSON(t, explain(t, s.write(t, func(t *testing.T, dir string) {
+				editFile(t, filepath.Join(dir, record.BatchesFile), change)
+			})))
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("with the %s in another order: %s", what, d)
+			}
+		}
+	})
+}
+
+func toJSON(t *testing.T, res *analysis.Result) string {
+	t.Helper()
+	p, err := json.MarshalIndent(res, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(p)
+}
+
+// reverseValues writes the keys of each batch, and of its values, in the
+// reverse of their order. What is no batch stays as it is.
+func reverseValues(batches string) string {
+	lines := strings.SplitAfter(batches, "\n")
+	for i, line := range lines {
+		if r, ok := reverseKeys(line); ok && strings.HasSuffix(line, "\n") {
+			lines[i] = r + "\n"
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func reverseKeys(object string) (string, bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(object), &fields) != nil {
+		return "", false
+	}
+	var out []string
+	for _, k := range slices.Backward(slices.Sorted(maps.Keys(fields))) {
+		v := string(fields[k])
+		if inner, ok := reverseKeys(v); ok {
+			v = inner
+		}
+		out = append(out, strconv.Quote(k)+":"+v)
+	}
+	return "{" + strings.Join(out, ",") + "}", true
+}
+
+// bySource puts all batches of one source before those of the next.
+func bySource(batches string) string {
+	lines := strings.SplitAfter(strings.TrimSuffix(batches, "\n"), "\n")
+	lines[len(lines)-1] += "\n"
+	source := func(line string) string {
+		var b record.Batch
+		json.Unmarshal([]byte(line), &b)
+		return b.Source
+	}
+	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(source(b), source(a)) })
+	return strings.Join(lines, "")
 }
 
 // expect checks one line of an expect section.
@@ -316,6 +461,54 @@ func expect(t *testing.T, res *analysis.Result, line string, f []string) {
 		same("status", res.Run.Status, f[1])
 	case "share":
 		near("share", res.Verdict.Share, f[1])
+	case "interval": // interval LO HI
+		near("the share's lower end", res.Verdict.ShareInterval[0], f[1])
+		near("the share's upper end", res.Verdict.ShareInterval[1], f[2])
+	case "candidate": // candidate LAYER/CAUSE SHARE
+		i := slices.IndexFunc(res.Candidates, func(c analysis.Candidate) bool { return name(c.Layer, c.Cause.Cause) == f[1] })
+		if i < 0 {
+			t.Fatalf("%s: candidates are %v", line, res.Candidates)
+		}
+		near("share", res.Candidates[i].Share, f[2])
+	case "symptom": // symptom STAGE LAYER/CAUSE
+		i := slices.IndexFunc(res.Symptoms, func(s analysis.Symptom) bool { return s.Stage == f[1] })
+		if i < 0 {
+			t.Fatalf("%s: symptoms are %v", line, res.Symptoms)
+		}
+		same("cause of "+f[1], name(res.Symptoms[i].CausedBy.Layer, res.Symptoms[i].CausedBy.Cause), f[2])
+	case "row": // row KEY WAITERS UTILISATION-LO UTILISATION-HI
+		i := slices.IndexFunc(res.Locks.HotRows, func(r analysis.HotRow) bool { return r.Key == f[1] })
+		if i < 0 {
+			t.Fatalf("%s: rows are %v", line, res.Locks.HotRows)
+		}
+		near("waiters", res.Locks.HotRows[i].WaitersMean, f[2])
+		near("least utilisation", res.Locks.HotRows[i].Utilisation[0], f[3])
+		near("most utilisation", res.Locks.HotRows[i].Utilisation[1], f[4])
+	case "statement": // statement DIGEST COUNT MEAN
+		i := slices.IndexFunc(res.Statements, func(s analysis.Statement) bool { return s.Digest == f[1] })
+		if i < 0 {
+			t.Fatalf("%s: statements are %v", line, res.Statements)
+		}
+		near("count", analysis.Number(res.Statements[i].Count), f[2])
+		near("mean", res.Statements[i].MeanS, f[3])
+	case "check": // check holds|fails EXPECTED MEASURED BEGINNING OF ITS NAME
+		beginning := strings.Join(f[4:], " ")
+		i := slices.IndexFunc(res.Checks, func(c analysis.Check) bool { return strings.HasPrefix(c.Name, beginning) })
+		if i < 0 {
+			t.Fatalf("%s: checks are %v", line, res.Checks)
+		}
+		same(beginning, map[bool]string{true: "holds", false: "fails"}[res.Checks[i].OK], f[1])
+		near("expected", res.Checks[i].Expected, f[2])
+		near("measured", res.Checks[i].Measured, f[3])
+	case "change": // change RATIO BOUND LIMITED-BY BEGINNING OF ITS TEXT
+		beginning := strings.Join(f[4:], " ")
+		i := slices.IndexFunc(res.Relief, func(r analysis.Relief) bool { return strings.HasPrefix(r.Change, beginning) })
+		if i < 0 {
+			t.Fatalf("%s: not in %v", line, res.Relief)
+		}
+		near("ratio", res.Relief[i].Ratio, f[1])
+		same("bound", res.Relief[i].Bound, f[2])
+		same("what limits it", res.Relief[i].LimitedBy, f[3])
 	case "budget":
 		i := slices.IndexFunc(res.Budget, func(s analysis.Stage) bool { return s.Stage == f[1] })
 		if i < 0 {
@@ -359,23 +552,45 @@ func expect(t *testing.T, res *analysis.Result, line string, f []string) {
 	}
 }
 
-// checkNumbers: the JSON holds no negative share or time, and nothing that is
-// not a number.
+// checkNumbers: the JSON parses, shares lie between 0 and 1, nothing is
+// negative, lists are never null, and candidates are sorted.
 func checkNumbers(t *testing.T, res *analysis.Result) {
 	t.Helper()
-	p, err := json.Marshal(res)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var v any
-	if err := json.Unmarshal(p, &v); err != nil {
+	if err := json.Unmarshal([]byte(toJSON(t, res)), &v); err != nil {
 		t.Fatal(err)
 	}
 	walk("", v, func(path string, n float64) {
-		if strings.Contains(path, "share") && n > 1.000001 || n < -1e-9 {
+		if n < 0 {
+			t.Errorf("%s is %v", path, n)
+		}
+		if (strings.Contains(path, "share") || strings.Contains(path, "utilisation")) && n > 1.000001 {
 			t.Errorf("%s is %v", path, n)
 		}
 	})
+	for list, empty := range map[string]bool{
+		"candidates": res.Candidates == nil, "symptoms": res.Symptoms == nil, "budget": res.Budget == nil, "relief": res.Relief == nil, "checks": res.Checks == nil,
+		"windows": res.Windows == nil, "warnings": res.Warnings == nil, "holder": res.Verdict.Holder == nil, "evidence": res.Verdict.Evidence == nil,
+	} {
+		if empty {
+			t.Errorf("%s is null, not []", list)
+		}
+	}
+	for i, c := range res.Candidates {
+		if i > 0 && c.Share > res.Candidates[i-1].Share {
+			t.Errorf("candidates are not sorted: %v", res.Candidates)
+		}
+		if !(c.ShareInterval[0] <= c.Share && c.Share <= c.ShareInterval[1]) {
+			t.Errorf("%s/%s: share %v is not in %v", c.Layer, c.Cause.Cause, c.Share, c.ShareInterval)
+		}
+	}
+	sum := 0.0
+	for _, s := range res.Budget {
+		sum += float64(s.Share)
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Errorf("the shares of the budget sum to %v", sum)
+	}
 }
 
 func walk(path string, v any, visit func(string, float64)) {
@@ -393,10 +608,18 @@ func walk(path string, v any, visit func(string, float64)) {
 	}
 }
 
+// TestNothingMeasured: without load there is no answer, and not a wrong one.
 func TestNothingMeasured(t *testing.T) {
-	s := parseSynthetic(t, "phase 0")
-	r := s.write(t)
-	if _, err := analysis.Attribute(r); !errors.Is(err, analysis.ErrNothingMeasured) {
-		t.Errorf("got %v", err)
+	const load = "\nworkers 4\ncell app - - 4 400\nfinished ok 400"
+	for what, text := range map[string]string{
+		"the phase ends as it begins":          "phase 0" + load,
+		"no event tells when the load began":   "unmeasured" + load,
+		"killed before the load, while set up": "killed\nunmeasured" + load,
+		"killed, and nothing was read":         "killed",
+	} {
+		s := parseSynthetic(t, text)
+		if _, err := analysis.Attribute(s.write(t)); !errors.Is(err, analysis.ErrNothingMeasured) {
+			t.Errorf("%s: got %v", what, err)
+		}
 	}
 }

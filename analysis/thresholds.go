@@ -50,6 +50,8 @@ const (
 	// time it is held, or half of the waiting behind one old transaction, is not
 	// a matter of our load; half of the waiters asking for gaps is one of range
 	// scans and inserts, which spreading rows does not help.
+	// Fewer than eight samples, two seconds, say too little of either.
+	minSamples  = 8
 	foreignHold = 0.25
 	longShare   = 0.50
 	gapShare    = 0.50

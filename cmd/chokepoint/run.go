@@ -66,6 +66,8 @@ type runFlags struct {
 	skew     *string
 	durable  *bool
 	prepared *bool
+	dsn      *string
+	allow    *bool
 }
 
 func newRunFlags(w world) *runFlags {
@@ -83,6 +85,8 @@ func newRunFlags(w world) *runFlags {
 		pool:     fs.Int("pool", 10, "connections of the pool, 0 is unlimited"),
 		stock:    fs.Int64("stock", 1_000_000, "units of each row at the start"),
 		seed:     fs.Uint64("seed", 1, "seed of the random choices"),
+		dsn:      fs.String("mysql-dsn", "", "`DSN` of a server to load instead of a private one, as the Go driver writes it (environment "+dsnVariable+", where a password is safer)"),
+		allow:    fs.Bool("allow-load", false, "load the server of the DSN, in a schema of our own"),
 		skew:     fs.String("skew", lock.Uniform, "how operations choose their row: "+strings.Join(lock.Skews(), ", ")),
 		durable:  fs.Bool("durable", false, "private server with the binary log on and a flush at each commit, as real ones have"),
 		prepared: fs.Bool("prepared", false, "prepared statements, to which MariaDB's digests are blind"),
@@ -103,7 +107,7 @@ func (f *runFlags) plan(args []string) (session.Plan, error) {
 		p.Duration = 0
 	}
 	f.fs.VisitAll(func(fl *flag.Flag) {
-		if fl.Name != "runs" && fl.Name != "output" {
+		if recorded(fl.Name) {
 			p.Parameters[fl.Name] = fl.Value.String()
 		}
 	})
@@ -118,7 +122,7 @@ func (f *runFlags) plan(args []string) (session.Plan, error) {
 func (f *runFlags) args() []string {
 	out := []string{}
 	f.fs.Visit(func(fl *flag.Flag) {
-		if fl.Name != "runs" && fl.Name != "output" {
+		if recorded(fl.Name) {
 			if b, ok := fl.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
 				out = append(out, "--"+fl.Name+"="+fl.Value.String())
 				return
@@ -128,6 +132,10 @@ func (f *runFlags) args() []string {
 	})
 	return out
 }
+
+// recorded tells whether a flag goes into the record: not those that only say
+// where the result goes, and never the one that may hold a password.
+func recorded(name string) bool { return name != "runs" && name != "output" && name != "mysql-dsn" }
 
 // Bounds of what a run may ask of this machine.
 const (
@@ -167,15 +175,13 @@ func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
 		return err
 	}
 	defer root.Close()
-	env, end, err := startSandbox(ctx, w, log, f, p)
+	server, end, err := f.target(ctx, w, log, p)
 	if err != nil {
 		return err
 	}
 	defer end()
-	env.Runs = root
 	progress := newProgress(w)
-	env.Progress = progress.tell
-	id, err := session.Run(ctx, env, p)
+	id, err := session.Run(ctx, session.Env{Runs: root, MySQL: server, Log: log, Progress: progress.tell}, p)
 	progress.end()
 	if err != nil {
 		return err
@@ -196,32 +202,6 @@ func makeRuns(dir string) (*os.Root, error) {
 		return nil, fmt.Errorf("the folder for records: %w", err)
 	}
 	return os.OpenRoot(dir)
-}
-
-func startSandbox(ctx context.Context, w world, log *slog.Logger, f *runFlags, p session.Plan) (session.Env, func(), error) {
-	fmt.Fprintln(w.stderr, "starting private servers ...")
-	need := p.Pool
-	if need == 0 {
-		need = p.Concurrency
-	}
-	o := sandbox.Options{Flavor: sandbox.Flavor(*f.sandbox), MaxConnections: need}
-	if *f.durable {
-		o.Variables = durable()
-	}
-	sb, err := sandbox.Start(ctx, o)
-	if err != nil {
-		return session.Env{}, nil, err
-	}
-	for _, warning := range sb.Warnings() {
-		log.Warn(warning)
-	}
-	my := sb.MySQL()
-	env := session.Env{Log: log, MySQL: session.MySQL{Config: my.Config(), Sandbox: true, PID: my.PID}}
-	return env, func() {
-		if err := sb.Close(); err != nil {
-			log.Warn("ending the sandbox", "error", err)
-		}
-	}, nil
 }
 
 // durable are the settings of a server that loses nothing. With the binary log

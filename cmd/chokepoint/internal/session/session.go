@@ -317,8 +317,8 @@ func (s *session) prepare(ctx context.Context) error {
 	if s.server, err = mysql.Connect(ctx, s.env.MySQL.Config); err != nil {
 		return err
 	}
-	if _, err := s.server.DB.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+Schema); err != nil {
-		return fmt.Errorf("making schema %s: %w", Schema, err)
+	if err := ownSchema(ctx, s.server.DB); err != nil {
+		return err
 	}
 	cfg := s.env.MySQL.Config.Clone()
 	cfg.DBName = Schema

@@ -94,7 +94,7 @@ func (w *world) budget(v variant) ([]Stage, Number) {
 		}
 	}
 	total := v.usage.Seconds()
-	var out []Stage
+	out := []Stage{}
 	for _, stage := range bySize(seconds) {
 		s := seconds[stage]
 		if s == 0 {
@@ -140,7 +140,7 @@ func (w *world) candidates(ends ends) []Candidate {
 	out := []Candidate{}
 	sizes := map[waits.Cause]float64{}
 	for c, got := range byCause {
-		if len(resource[c]) == 0 && got.ShareInterval[1] < 0.005 {
+		if !got.Share.Known() || len(resource[c]) == 0 && got.ShareInterval[1] < 0.005 {
 			continue
 		}
 		sizes[c] = float64(got.Share)

@@ -23,7 +23,7 @@ const (
 // checks compares numbers that a law says must agree. They are taken between
 // the same two readings, at which nothing was running.
 func (w *world) checks(l latencies) []Check {
-	var out []Check
+	out := []Check{}
 	add := func(c Check, applies bool) {
 		if applies {
 			out = append(out, c)

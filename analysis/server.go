@@ -63,6 +63,12 @@ func (d *digest) locksRows() bool {
 		return true // some of them may
 	}
 	text := normal(d.text)
+	if text == "" {
+		return true // its text is lost, or it is the row of a full table: it may
+	}
+	if strings.HasPrefix(text, "prepare ") || strings.HasPrefix(text, "deallocate ") {
+		return false
+	}
 	for _, verb := range []string{"update ", "delete ", "insert ", "replace "} {
 		if strings.HasPrefix(text, verb) {
 			return true
@@ -191,7 +197,7 @@ func (s *serverTime) boundRowLocks(l float64) {
 			continue
 		}
 		d.row = bounds{
-			lo:    max(0, l-(timers-d.timer)),
+			lo:    min(d.timer, max(0, l-(timers-d.timer))),
 			point: points[i],
 			hi:    min(d.timer, l+roundingPerWait*s.waits),
 		}

@@ -29,8 +29,8 @@ func jackknife(num, den []float64) ratio {
 	var without []float64
 	mean := 0.0
 	for i := range num {
-		if d-den[i] <= 0 {
-			continue
+		if den[i] > 0 && d-den[i] <= 0 {
+			return ratio{theta, 0, 1} // all of it in one slice: nothing is known of its spread
 		}
 		v := (n - num[i]) / (d - den[i])
 		without = append(without, v)

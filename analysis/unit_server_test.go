@@ -70,13 +70,13 @@ func TestRowLocksAreBounded(t *testing.T) {
 				count: float64(rapid.IntRange(1, 5000).Draw(t, "count")), timer: rapid.Float64Range(0, 100).Draw(t, "timer"),
 			})
 		}
-		timers := 0.0 // InnoDB cannot have waited for longer than our statements took, as long as nobody else waits
+		timers := 0.0
 		for _, d := range s.digests {
 			if d.locksRows() {
 				timers += d.timer
 			}
 		}
-		s.boundRowLocks(timers * rapid.Float64Range(0, 1).Draw(t, "L"))
+		s.boundRowLocks(timers * rapid.Float64Range(0, 3).Draw(t, "L"))
 		const noise = 1e-6
 		sum := 0.0
 		for _, d := range append(s.digests, digest{row: s.row, timer: s.row.hi}) {

@@ -113,6 +113,9 @@ func heldSeconds(u *waits.Usage) map[string]float64 {
 
 // tooLittle says what is missing for a verdict, or nothing.
 func (w *world) tooLittle(v variant) string {
+	if w.ok == 0 && w.ended > 0 {
+		return fmt.Sprintf("none of %.0f operations succeeded (their outcomes say why)", w.ended)
+	}
 	if n := len(w.steps); n < minSlices {
 		return fmt.Sprintf("the measured phase has %d slices; a verdict needs %d", n, minSlices)
 	}

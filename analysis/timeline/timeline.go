@@ -6,6 +6,7 @@ package timeline
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"slices"
@@ -118,6 +119,10 @@ func (t *Timeline) problem(err error) error {
 }
 
 func (t *Timeline) add(b *record.Batch, descs map[string]metric.Desc) {
+	if times := t.times[b.Source]; len(times) > 0 && b.T < times[len(times)-1] {
+		t.Problems = append(t.Problems, fmt.Errorf("%s: a reading at %.3f s stands after one at %.3f s; it is left out", b.Source, b.T, times[len(times)-1]))
+		return
+	}
 	t.times[b.Source] = append(t.times[b.Source], b.T)
 	for name, v := range b.Values {
 		s := t.bySeries[name]
@@ -133,9 +138,6 @@ func (t *Timeline) add(b *record.Batch, descs map[string]metric.Desc) {
 			}
 			t.bySeries[name] = s
 			t.series[m] = append(t.series[m], s)
-		}
-		if n := len(s.t); n > 0 && b.T < s.t[n-1] {
-			continue // out of order; Validate tells
 		}
 		s.t = append(s.t, b.T)
 		s.v = append(s.v, v)

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"sync"
 
@@ -44,10 +43,6 @@ type digestRow struct {
 	errors, affected, sent, examined uint64
 }
 
-func (r *digestRow) scan(rows *sql.Rows) error {
-	return rows.Scan(&r.digest, &r.text, &r.count, &r.timer, &r.lock, &r.max, &r.errors, &r.affected, &r.sent, &r.examined)
-}
-
 // digests reads the statement digests of one schema. It remembers which texts
 // it has told, and nothing of the values.
 type digests struct {
@@ -83,15 +78,11 @@ func (*digests) Metrics() []metric.Desc {
 }
 
 func (d *digests) Read(ctx context.Context, b *record.Batch) error {
-	rows, err := d.server.DB.QueryContext(ctx, digestsQuery, d.schema)
-	if err != nil {
-		return fmt.Errorf("%s: %w", DigestsSource, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := each(ctx, d.server.DB, digestsQuery, []any{d.schema}, func(scan func(...any) error) error {
 		var r digestRow
-		if err := r.scan(rows); err != nil {
-			return fmt.Errorf("%s: %w", DigestsSource, err)
+		err := scan(&r.digest, &r.text, &r.count, &r.timer, &r.lock, &r.max, &r.errors, &r.affected, &r.sent, &r.examined)
+		if err != nil {
+			return err
 		}
 		d.tell(r.digest, r.text)
 		b.Add(float64(r.count), DigestCount, r.digest)
@@ -102,8 +93,9 @@ func (d *digests) Read(ctx context.Context, b *record.Batch) error {
 		b.Add(float64(r.affected), DigestRowsAffected, r.digest)
 		b.Add(float64(r.sent), DigestRowsSent, r.digest)
 		b.Add(float64(r.examined), DigestRowsExamined, r.digest)
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %w", DigestsSource, err)
 	}
 	return nil

@@ -28,25 +28,19 @@ func (innodb) Metrics() []metric.Desc {
 }
 
 func (s innodb) Read(ctx context.Context, b *record.Batch) error {
-	rows, err := s.server.DB.QueryContext(ctx, innodbQuery)
-	if err != nil {
-		return fmt.Errorf("%s: %w", InnodbSource, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := each(ctx, s.server.DB, innodbQuery, nil, func(scan func(...any) error) error {
 		var name string
 		var count float64
-		if err := rows.Scan(&name, &count); err != nil {
-			return fmt.Errorf("%s: %w", InnodbSource, err)
-		}
+		err := scan(&name, &count)
 		switch name {
 		case "lock_deadlocks":
 			b.Add(count, Deadlocks)
 		case "lock_timeouts":
 			b.Add(count, LockTimeouts)
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %w", InnodbSource, err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -119,7 +118,7 @@ func short(query string) string {
 
 func (s Locks) ours(ctx context.Context) (map[int64]bool, error) {
 	out := map[int64]bool{}
-	err := each(ctx, s.Server.DB, oursQuery, func(scan func(...any) error) error {
+	err := each(ctx, s.Server.DB, oursQuery, nil, func(scan func(...any) error) error {
 		var id int64
 		err := scan(&id)
 		out[id] = true
@@ -133,7 +132,7 @@ func (s Locks) edges(ctx context.Context) ([]lockEdge, error) {
 		return s.edgesMariaDB(ctx)
 	}
 	var out []lockEdge
-	err := each(ctx, s.Server.DB, locksQueryMySQL, func(scan func(...any) error) error {
+	err := each(ctx, s.Server.DB, locksQueryMySQL, nil, func(scan func(...any) error) error {
 		var e lockEdge
 		var schema string
 		err := scan(&schema, &e.table, &e.index, &e.key, &e.mode, &e.thread, &e.query, &e.age, &e.waiters)
@@ -150,7 +149,7 @@ func (s Locks) edgesMariaDB(ctx context.Context) ([]lockEdge, error) {
 	holders := map[string][]lockEdge{}
 	waiters := map[string]map[int64]bool{}
 	modes := map[string]string{}
-	err := each(ctx, s.Server.DB, locksQueryMariaDB, func(scan func(...any) error) error {
+	err := each(ctx, s.Server.DB, locksQueryMariaDB, nil, func(scan func(...any) error) error {
 		var e lockEdge
 		var id string
 		var waits bool
@@ -178,19 +177,4 @@ func (s Locks) edgesMariaDB(ctx context.Context) ([]lockEdge, error) {
 		}
 	}
 	return out, err
-}
-
-// each runs a query and calls row for each row of its result.
-func each(ctx context.Context, db *sql.DB, query string, row func(scan func(...any) error) error) error {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }

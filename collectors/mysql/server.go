@@ -123,21 +123,30 @@ func (s *Server) Clock(ctx context.Context, now func() (since float64, wall floa
 
 // pairs reads a result of two text columns.
 func pairs(ctx context.Context, db *sql.DB, query string) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, query)
+	m := map[string]string{}
+	err := each(ctx, db, query, nil, func(scan func(...any) error) error {
+		var k, v string
+		err := scan(&k, &v)
+		m[k] = v
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
-	defer rows.Close()
-	m := map[string]string{}
-	for rows.Next() {
-		var k, v string
-		if err := rows.Scan(&k, &v); err != nil {
-			return nil, fmt.Errorf("mysql: %w", err)
-		}
-		m[k] = v
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("mysql: %w", err)
-	}
 	return m, nil
+}
+
+// each runs a query and calls row for each row of its result.
+func each(ctx context.Context, db *sql.DB, query string, args []any, row func(scan func(...any) error) error) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"chokepoint/collectors/metric"
@@ -17,7 +18,8 @@ const statementsQuery = `SELECT EVENT_NAME, COUNT_STAR, SUM_TIMER_WAIT
 FROM performance_schema.events_statements_summary_global_by_event_name
 WHERE EVENT_NAME IN ('statement/com/Execute', 'statement/com/Prepare')`
 
-type statementRow struct {
+// eventRow is a row of a summary by event name.
+type eventRow struct {
 	event        string
 	count, timer uint64
 }
@@ -36,21 +38,20 @@ func (statements) Metrics() []metric.Desc {
 }
 
 func (s statements) Read(ctx context.Context, b *record.Batch) error {
-	rows, err := s.server.DB.QueryContext(ctx, statementsQuery)
-	if err != nil {
-		return fmt.Errorf("%s: %w", StatementsSource, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var r statementRow
-		if err := rows.Scan(&r.event, &r.count, &r.timer); err != nil {
-			return fmt.Errorf("%s: %w", StatementsSource, err)
-		}
-		b.Add(float64(r.count), StatementCount, r.event)
-		b.Add(float64(r.timer)*picoseconds, StatementTimer, r.event)
-	}
-	if err := rows.Err(); err != nil {
+	if err := readEvents(ctx, s.server.DB, statementsQuery, b, StatementCount, StatementTimer); err != nil {
 		return fmt.Errorf("%s: %w", StatementsSource, err)
 	}
 	return nil
+}
+
+// readEvents reads rows of event, COUNT_STAR and SUM_TIMER_WAIT into two metrics
+// labelled by the event.
+func readEvents(ctx context.Context, db *sql.DB, query string, b *record.Batch, count, timer string) error {
+	return each(ctx, db, query, nil, func(scan func(...any) error) error {
+		var r eventRow
+		err := scan(&r.event, &r.count, &r.timer)
+		b.Add(float64(r.count), count, r.event)
+		b.Add(float64(r.timer)*picoseconds, timer, r.event)
+		return err
+	})
 }

@@ -25,11 +25,6 @@ const waitsQuery = `SELECT EVENT_NAME, COUNT_STAR, SUM_TIMER_WAIT
 FROM performance_schema.events_waits_summary_global_by_event_name
 WHERE EVENT_NAME IN ('wait/lock/metadata/sql/mdl', 'wait/io/table/sql/handler')`
 
-type waitRow struct {
-	event        string
-	count, timer uint64
-}
-
 // waits reads how long sessions waited for metadata locks and for storage
 // engines, in the whole server.
 type waits struct{ server *Server }
@@ -45,20 +40,7 @@ func (waits) Metrics() []metric.Desc {
 }
 
 func (s waits) Read(ctx context.Context, b *record.Batch) error {
-	rows, err := s.server.DB.QueryContext(ctx, waitsQuery)
-	if err != nil {
-		return fmt.Errorf("%s: %w", WaitsSource, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var r waitRow
-		if err := rows.Scan(&r.event, &r.count, &r.timer); err != nil {
-			return fmt.Errorf("%s: %w", WaitsSource, err)
-		}
-		b.Add(float64(r.count), WaitCount, r.event)
-		b.Add(float64(r.timer)*picoseconds, WaitTimer, r.event)
-	}
-	if err := rows.Err(); err != nil {
+	if err := readEvents(ctx, s.server.DB, waitsQuery, b, WaitCount, WaitTimer); err != nil {
 		return fmt.Errorf("%s: %w", WaitsSource, err)
 	}
 	return nil

@@ -17,7 +17,7 @@ func extreme() *analysis.Result {
 	nan := analysis.Number(math.NaN())
 	r := full()
 	r.Run.Variant, r.Run.Status = "the-slow-one", "interrupted"
-	r.Verdict.Cause, r.Verdict.Resource = waits.Cause{Layer: "inconclusive", Cause: "too_close"}, "row:stock/1"
+	r.Verdict.Cause, r.Verdict.Resource = waits.Cause{Layer: "inconclusive", Cause: "too_close"}, "row:stock/9000000001"
 	r.Verdict.Share, r.Verdict.ShareInterval = 0.99996, analysis.Interval{0.0004, 1}
 	r.Verdict.Evidence = append(r.Verdict.Evidence, analysis.Evidence{Claim: "not known", Metric: "m", Value: nan, Unit: "s", Source: "s"})
 	r.Load.Outcomes = map[string]int{}

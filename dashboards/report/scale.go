@@ -20,9 +20,11 @@ func seconds(n analysis.Number) string {
 	switch a := math.Abs(v); {
 	case a == 0:
 		return "0 s"
-	case a < 1e-3:
+	case a < 0.9995e-6:
+		return digits(v*1e9) + " ns"
+	case a < 0.9995e-3:
 		return digits(v*1e6) + " us"
-	case a < 1:
+	case a < 0.9995:
 		return digits(v*1e3) + " ms"
 	}
 	return digits(v) + " s"
@@ -31,9 +33,9 @@ func seconds(n analysis.Number) string {
 // digits writes three significant digits without an exponent.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
-	case a >= 100:
+	case a >= 99.95:
 		return strconv.FormatFloat(v, 'f', 0, 64)
-	case a >= 10:
+	case a >= 9.995:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)

@@ -25,6 +25,11 @@ func scaled(t *testing.T, what string, f func(analysis.Number) string, want map[
 func TestSeconds(t *testing.T) {
 	scaled(t, "seconds", seconds, map[float64]string{
 		0:         "0 s",
+		26e-9:     "26.0 ns",
+		999.7e-6:  "1.00 ms", // rounded up to the next unit
+		0.9996:    "1.00 s",
+		9.999:     "10.0 s",
+		99.97e-3:  "100 ms",
 		1e-6:      "1.00 us",
 		4.1e-6:    "4.10 us",
 		26.04e-6:  "26.0 us",

@@ -97,13 +97,19 @@ func (t *text) verdict(r *analysis.Result) {
 	if v.Resource != "" {
 		head += "  " + v.Resource
 	}
+	share := ""
 	if v.Share.Known() {
-		head += "  share " + percent(v.Share)
+		share = "  share " + percent(v.Share)
 		if v.ShareInterval[0] != v.ShareInterval[1] {
-			head += fmt.Sprintf(" (%s to %s)", percent(v.ShareInterval[0]), percent(v.ShareInterval[1]))
+			share += fmt.Sprintf(" (%s to %s)", percent(v.ShareInterval[0]), percent(v.ShareInterval[1]))
 		}
 	}
-	t.heading(head)
+	if width(head)+width(share) <= t.Width {
+		t.heading(head + share)
+	} else {
+		t.heading(head)
+		t.printf("%s\n", share)
+	}
 	t.wrap("  ", "  ", v.Summary)
 	for _, e := range v.Evidence {
 		t.wrap("  * ", "    ", fmt.Sprintf("%s: %s [%s; %s]", e.Claim, value(e.Value, e.Unit), e.Metric, e.Source))
@@ -192,30 +198,39 @@ func offered(l *analysis.Load) string {
 	return ", offered " + number(l.OfferedPerS) + "/s"
 }
 
-// fixed is the width of the number columns of the statements table.
-const fixed = 2 + 8 + 10 + 24 + 8 + 10 + 8 + 2
-
 func (t *text) statements(r *analysis.Result) {
 	if len(r.Statements) == 0 {
 		return
 	}
 	t.heading("STATEMENTS (performance_schema; lock is row-lock waiting per execution)")
-	t.printf("  %7s %9s %23s %7s %9s %7s  %s\n", "count", "mean", "lock (bounds)", "ratio", "max", "share", "statement")
+	t.printf("  %7s %8s %25s %7s %8s %7s  %s\n", "count", "mean", "lock (bounds)", "ratio", "max", "share", "statement")
 	for _, s := range r.Statements {
 		if s.Share < 0.001 && s.Errors == 0 {
 			continue
 		}
-		line := fmt.Sprintf("  %7d %9s %23s %7s %9s %7s  ", s.Count, seconds(s.MeanS), lock(s), percent(s.LockRatio), seconds(s.MaxS), percent(s.Share))
+		line := fmt.Sprintf("  %7d %8s %25s %7s %8s %7s  ", s.Count, seconds(s.MeanS), lock(s), percent(s.LockRatio), seconds(s.MaxS), percent(s.Share))
 		if room := t.Width - width(line); room >= 40 {
-			t.printf("%s%s\n", line, cut(s.Text, room))
+			t.printf("%s%s\n", line, cut(statementText(s), room))
 		} else {
-			t.printf("%s\n%s%s\n", strings.TrimRight(line, " "), strings.Repeat(" ", 10), cut(s.Text, t.Width-10))
+			t.printf("%s\n%s%s\n", strings.TrimRight(line, " "), strings.Repeat(" ", 10), cut(statementText(s), t.Width-10))
 		}
 	}
 	if s := r.Statements[0]; s.LockMethod != "" {
 		t.wrap("  ", "  ", "row-lock time: "+lockSource(r.Statements))
 	}
 	t.wrap("  ", "  ", "max is since the server first saw the statement, warm-up included")
+}
+
+// statementText is the text as far as the server keeps it, with its errors.
+func statementText(s analysis.Statement) string {
+	text := s.Text
+	if text == "" {
+		text = "(no text: the server's digest table is full, or it was lost)"
+	}
+	if s.Errors > 0 {
+		text = fmt.Sprintf("(%d errors) %s", s.Errors, text)
+	}
+	return text
 }
 
 func lockSource(all []analysis.Statement) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 	"strings"
 
@@ -43,8 +44,8 @@ func (w *Writer) Latency(iv Interval) error {
 	var line strings.Builder
 	h := iv.Histogram
 	h.SetTag(iv.Operation + "/" + iv.Stage + "/" + iv.Outcome)
-	h.SetStartTimeMs(int64(iv.From * 1e3))
-	h.SetEndTimeMs(int64(iv.To * 1e3))
+	h.SetStartTimeMs(int64(math.Round(iv.From * 1e3)))
+	h.SetEndTimeMs(int64(math.Round(iv.To * 1e3)))
 	if err := hdr.NewHistogramLogWriter(&line).OutputIntervalHistogram(h); err != nil {
 		return fmt.Errorf("record: %s: %w", LatencyFile, err)
 	}
@@ -75,7 +76,7 @@ func parseInterval(line []byte) (*Interval, error) {
 	}
 	from, err1 := strconv.ParseFloat(f[1], 64)
 	length, err2 := strconv.ParseFloat(f[2], 64)
-	if err := errors.Join(err1, err2); err != nil || from < 0 || length < 0 {
+	if err := errors.Join(err1, err2); err != nil || !(from >= 0 && length >= 0) || math.IsInf(from+length, 0) {
 		return nil, fmt.Errorf("not an interval: %s,%s", f[1], f[2])
 	}
 	h, err := hdr.Decode([]byte(f[4]))

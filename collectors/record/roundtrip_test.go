@@ -152,9 +152,8 @@ func TestLatencyIdentity(t *testing.T) {
 		if len(got) != 1 || got[0].Operation != want.Operation || got[0].Stage != want.Stage || got[0].Outcome != want.Outcome {
 			t.Fatalf("got %+v, want one of %+v", got, want)
 		}
-		// The log has whole milliseconds; the sum of two of them may differ in
-		// the last bit.
-		if iv := got[0]; math.Abs(iv.From-want.From) > 1e-9 || math.Abs(iv.To-want.To) > 1e-9 {
+		// To the millisecond that the log keeps; see TestIntervalTimes.
+		if iv := got[0]; math.Abs(iv.From-want.From) > 1.001e-3 || math.Abs(iv.To-want.To) > 1.001e-3 {
 			t.Fatalf("an interval of %d ms from %d ms came back as %v to %v s", lengthMS, fromMS, iv.From, iv.To)
 		}
 		h := got[0].Histogram
@@ -174,6 +173,29 @@ func TestLatencyIdentity(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestIntervalTimes: the log has whole milliseconds, so those come back.
+func TestIntervalTimes(t *testing.T) {
+	root := folder(t)
+	w, err := record.Create(root, testRun())
+	must(t, err)
+	// 1.001 and 4.004, times 1000 and cut down to an integer, are 1000 and 4003.
+	for _, s := range []float64{0, 0.5, 1.001, 4.004} {
+		h := record.NewHistogram()
+		must(t, w.Latency(record.Interval{Operation: "a", Stage: "b", Outcome: "c", From: s, To: s + 1, Histogram: h}))
+	}
+	var got []float64
+	r, err := record.Open(root, testID)
+	must(t, err)
+	defer r.Close()
+	for iv, err := range r.Latencies() {
+		must(t, err)
+		got = append(got, iv.From)
+	}
+	if d := cmp.Diff([]float64{0, 0.5, 1.001, 4.004}, got); d != "" {
+		t.Error(d)
+	}
 }
 
 // fullRun has something in each field, so that a lost one is seen.

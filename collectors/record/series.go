@@ -54,6 +54,9 @@ func ParseSeries(s string) (metric string, labels []string, err error) {
 			if i == len(s) {
 				return "", nil, fmt.Errorf("series %q: ends in a backslash", s)
 			}
+			if !strings.ContainsRune(`\,{}`, rune(s[i])) {
+				return "", nil, fmt.Errorf("series %q: a backslash before %q", s, s[i])
+			}
 			label = append(label, s[i])
 		case ',':
 			labels = append(labels, string(label))

@@ -53,8 +53,8 @@ func wanted(c simCase, flavor string) (verdict string, either []string) {
 			return "inconclusive/too_close", []string{"row_lock/hot_row", "pool/undersized"}
 		}
 	case "eight-rows":
-		// A tie in truth: U of each row is 0.62 and U' of the pool is 0.62. A
-		// doubled pool brings 1.28, spread rows bring 1.60.
+		// A tie in truth: U of each row is 0.62 and U' of the pool is 0.62. No
+		// limit on the pool brings 1.56, spread rows bring 1.58.
 		return "inconclusive/too_close", []string{"row_lock/hot_row", "pool/undersized"}
 	case "starved-20-hogs-lock":
 		// The lock is held while the client still asks for it, which nobody

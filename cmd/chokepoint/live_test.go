@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,12 +133,21 @@ func testLiveHotRow(t *testing.T, flavor sandbox.Flavor) {
 	}
 	for _, pool := range []int{10, 100} {
 		t.Run(fmt.Sprintf("pool-%d", pool), func(t *testing.T) {
+			var apart []float64
 			for range runs {
 				p := runLive(t, t.TempDir(), append(hotRow(pool), "--sandbox", string(flavor))...)
 				t.Logf("%s/%s share %.3f [%.3f %.3f], %.0f ok/s, unexplained %.4f of all, %.3f inside connections; %s",
 					p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Share, p.Verdict.ShareInterval[0], p.Verdict.ShareInterval[1],
 					p.Load.ThroughputPerS, p.Unexplained, insideUnexplained(p), p.forUpdate(t))
 				checkHotRow(t, p, pool)
+				apart = append(apart, clientOverDigest(p))
+			}
+			// The client's seconds of the locking statement are the server's and
+			// a round trip, which is a few per cent of the wait.
+			slices.Sort(apart)
+			t.Logf("client over digest seconds of the locking statement, less 1: median %.4f, %.4f to %.4f", apart[len(apart)/2], apart[0], apart[len(apart)-1])
+			if m := apart[len(apart)/2]; m < 0 || m > 0.05 {
+				t.Errorf("client and digest seconds are %.3f apart, want at most 0.05", m)
 			}
 		})
 	}
@@ -183,6 +193,22 @@ func checkHotRow(t *testing.T, p page, pool int) {
 			t.Errorf("check %q: expected %v, measured %v (%s)", c.Name, c.Expected, c.Measured, c.Note)
 		}
 	}
+}
+
+// clientOverDigest is by how much the client's seconds of the locking statement
+// exceed the digest's, as a share of those.
+func clientOverDigest(p page) float64 {
+	for _, c := range p.Checks {
+		if !strings.HasPrefix(c.Name, "locking statement's time") {
+			continue
+		}
+		for _, s := range p.Statements {
+			if strings.Contains(s.Text, "FOR UPDATE") {
+				return c.Measured/(s.MeanS*float64(s.Count)) - 1
+			}
+		}
+	}
+	return -1
 }
 
 func checkPoolIsSymptom(t *testing.T, p page) {

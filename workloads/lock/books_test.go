@@ -140,7 +140,7 @@ func (s sale) hold(t *testing.T) (release func()) {
 }
 
 // TestRowHeld: what operations make of a row that another one keeps. None of
-// them sells anything, and afterwards the pool works.
+// them sells anything for certain, and afterwards the pool works.
 func TestRowHeld(t *testing.T) { sandboxtest.EachFlavor(t, testRowHeld) }
 
 func testRowHeld(t *testing.T, flavor sandbox.Flavor) {
@@ -170,8 +170,13 @@ func testRowHeld(t *testing.T, flavor sandbox.Flavor) {
 			if out := s.drive(t, 3, 6, 10*time.Second); out[workloads.OK] != 6 {
 				t.Errorf("afterwards: outcomes %v, want 6 ok", out)
 			}
-			if b := s.audit(t); b.Left != 10-6 {
-				t.Errorf("%+v, want 4 left", b)
+			// An answer that never came leaves open whether the sale was made.
+			unknown := int64(0)
+			if c.want == lock.CommitUnknown {
+				unknown = 3
+			}
+			if b := s.audit(t); b.Left > 10-6 || b.Left < 10-6-unknown || b.Oversold != 0 {
+				t.Errorf("%+v, want 4 left, or up to %d fewer", b, unknown)
 			}
 		})
 	}

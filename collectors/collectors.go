@@ -88,13 +88,13 @@ func (r Recorder) Poll(ctx context.Context, s Source, every Every) {
 }
 
 // poll takes one reading, and tells whether the source fails.
-func (r Recorder) poll(ctx context.Context, s Source, timeout time.Duration, failing bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (r Recorder) poll(run context.Context, s Source, timeout time.Duration, failing bool) bool {
+	ctx, cancel := context.WithTimeout(run, timeout)
 	defer cancel()
 	err := r.read(ctx, s)
 	switch {
-	case errors.Is(err, context.Canceled):
-		return failing // the end of the run, no fault
+	case err != nil && run.Err() != nil:
+		return failing // the end of the run cut the reading off, no fault
 	case err != nil && !failing:
 		r.Event(record.Fault, s.Name(), err.Error())
 	case err == nil && failing:

@@ -15,6 +15,10 @@ const (
 	sliceMax   = 1.0
 )
 
+// rounding is how far the end of the phase may lie before its own reading: the
+// one went through whole nanoseconds.
+const rounding = 1e-6
+
 // Slice is one step of the analysis.
 type Slice struct{ From, To float64 }
 
@@ -28,8 +32,8 @@ func (t *Timeline) Slices() []Slice {
 	times := t.times[operations]
 	var out []Slice
 	from := t.From
-	for i := sort.SearchFloat64s(times, t.From); i < len(times) && times[i] <= t.To; i++ {
-		at := times[i]
+	for i := sort.SearchFloat64s(times, t.From); i < len(times) && times[i] <= t.To+rounding; i++ {
+		at := min(times[i], t.To)
 		if at-from < step*0.99 && at < t.To {
 			continue
 		}

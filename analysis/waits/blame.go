@@ -103,7 +103,7 @@ func (b *blamer) targets(r string) map[string]float64 {
 	out := map[string]float64{}
 	for q, v := range h.Waits {
 		t := b.u.Resources[q]
-		if t == nil || byCause[t.Cause] < minWaiting*h.Total || b.net(t, v/h.Total) <= b.out.Net[r] {
+		if t == nil || v == 0 || byCause[t.Cause] < minWaiting*h.Total || b.net(t, v/h.Total) <= b.out.Net[r] {
 			continue
 		}
 		out[q] = v
@@ -117,7 +117,7 @@ func (b *blamer) net(t *Resource, waiting float64) float64 {
 	if !t.CPU || waiting >= cpuWaiting {
 		return b.out.Net[t.Name]
 	}
-	if own := min(1, t.Held/(t.Capacity*b.u.T)); own >= cpuSaturated {
+	if own := b.u.Utilisation(&Resource{Capacity: t.Capacity, Held: t.Held}); own >= cpuSaturated {
 		return own
 	}
 	return 0

@@ -113,7 +113,7 @@ func (s *Server) Variables(ctx context.Context) (map[string]string, error) {
 func (s *Server) Clock(ctx context.Context, now func() (since float64, wall float64)) (record.Clock, error) {
 	from, wall := now()
 	var server float64
-	if err := s.DB.QueryRowContext(ctx, "SELECT UNIX_TIMESTAMP(NOW(6))").Scan(&server); err != nil {
+	if err := s.DB.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1e6").Scan(&server); err != nil {
 		return record.Clock{}, fmt.Errorf("mysql: clock: %w", err)
 	}
 	to, _ := now()

@@ -70,7 +70,7 @@ func (status) Metrics() []metric.Desc {
 func (s status) Read(ctx context.Context, b *record.Batch) error {
 	values, err := pairs(ctx, s.server.DB, statusQuery)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", StatusSource, err)
 	}
 	for _, v := range statusVariables() {
 		text, ok := values[v.variable]

@@ -5,7 +5,7 @@
 // # The method
 //
 // Slices. The measured phase is cut into slices at the readings' own times, a
-// fortieth of it each but 25 ms to 1 s. Counters are only ever subtracted;
+// fortieth of it each but 10 ms to 1 s. Counters are only ever subtracted;
 // where one fell, the interval counts as nothing and is named in the warnings.
 //
 // Budget. Seconds of operations per second are the mean number of operations in

@@ -63,11 +63,12 @@ func TestSliceCounts(t *testing.T) {
 		want           int
 	}{
 		{"a fortieth of 1 s is 25 ms", 1, 0.025, 40},
-		{"half a second: not under 25 ms", 0.5, 0.025, 20},
+		{"half a second, read every 10 ms: a step of 12.5 ms takes two readings", 0.5, 0.01, 25},
+		{"a fifth of a second: not under 10 ms", 0.2, 0.01, 20},
 		{"100 s: not over 1 s", 100, 0.1, 100},
 		{"an hour", 3600, 1, 3600},
 		{"40 s in slices of 1 s", 40, 0.1, 40},
-		{"20 ms are one slice", 0.02, 0.01, 1},
+		{"10 ms are one slice", 0.01, 0.01, 1},
 	} {
 		var times []float64
 		for i := range int(math.Round(c.phase/c.reading)) + 1 {
@@ -102,7 +103,7 @@ func TestSlicesProperty(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices := tl.Slices()
-		step := min(max((to-from)/40, 0.025), 1)
+		step := min(max((to-from)/40, 0.010), 1)
 		end, sum := from, 0.0
 		for i, s := range slices {
 			if s.From != end || s.To <= s.From {

@@ -114,7 +114,7 @@ func TestSlices(t *testing.T) {
 		want           int
 	}{
 		{"a fortieth of 1 s is 25 ms", 1, 0.025, 40},
-		{"not under 25 ms", 0.5, 0.025, 20},
+		{"not under 10 ms", 0.3, 0.01, 30},
 		{"a fortieth of 10 s is 250 ms: three readings of 100 ms each, the last gets the rest", 10, 0.1, 33},
 		{"not over 1 s", 100, 0.1, 100},
 	} {

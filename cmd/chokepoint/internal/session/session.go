@@ -176,8 +176,9 @@ var (
 	slowReading = collectors.Every{Fast: time.Second, Slow: time.Second, Timeout: readTimeout}
 	// The first seconds are read finely, for runs that are over in one.
 	// The server refreshes its lock tables only if they rest for 100 ms.
+	pingReading       = collectors.Every{Fast: 25 * time.Millisecond, Slow: 100 * time.Millisecond, Until: 4 * time.Second, Timeout: readTimeout}
 	locksReading      = collectors.Every{Fast: 250 * time.Millisecond, Slow: 250 * time.Millisecond, Timeout: time.Second}
-	operationsReading = collectors.Every{Fast: 25 * time.Millisecond, Slow: 100 * time.Millisecond, Until: 4 * time.Second, Timeout: readTimeout}
+	operationsReading = collectors.Every{Fast: 10 * time.Millisecond, Slow: 100 * time.Millisecond, Until: 4 * time.Second, Timeout: readTimeout}
 )
 
 // poll reads the sources until ctx ends; the function that it returns waits
@@ -246,7 +247,8 @@ func (s *session) measure(ctx, polling context.Context) {
 	s.phase(record.PhaseMeasure, s.readOperations())
 
 	fine, stop := context.WithCancel(polling)
-	wait := s.poll(fine, []collectors.Source{ops, mysql.Ping{Server: s.server}}, operationsReading)
+	wait := s.poll(fine, []collectors.Source{ops}, operationsReading)
+	waitPings := s.poll(fine, []collectors.Source{mysql.Ping{Server: s.server}}, pingReading)
 	waitLocks := s.poll(fine, []collectors.Source{mysql.Locks{Server: s.server}}, locksReading)
 	lat := newLatencies(s.w, s.now)
 	flushing := lat.flushEverySecond(fine)
@@ -257,6 +259,7 @@ func (s *session) measure(ctx, polling context.Context) {
 	tell()
 	stop()
 	wait()
+	waitPings()
 	waitLocks()
 	flushing()
 	s.phase(record.PhaseDone, s.readOperations())

@@ -47,7 +47,7 @@ func Attribute(r *record.Reader) (*Result, error) {
 	res.Windows = w.windows(best)
 	res.Verdict = w.verdict(ends, res)
 	res.Relief = w.relief(ends, res.Verdict)
-	res.Verdict.Evidence = w.evidence(best, res)
+	res.Verdict.Evidence = w.evidence(ends, res)
 	res.Verdict.Summary = w.summary(best, res)
 	res.Checks = w.checks(latencies)
 	res.Warnings = w.warnings()

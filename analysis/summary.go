@@ -164,7 +164,8 @@ func list(parts []string) string {
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // evidence are the numbers that carry the verdict, each with its source.
-func (w *world) evidence(v variant, res *Result) []Evidence {
+func (w *world) evidence(ends ends, res *Result) []Evidence {
+	v := ends[0]
 	from, to := Number(0), Number(w.length) // of the measured phase, as in windows
 	out := []Evidence{}
 	add := func(claim, metric string, value float64, unit, source string) {
@@ -174,7 +175,7 @@ func (w *world) evidence(v variant, res *Result) []Evidence {
 	if r := v.usage.Resources[d.Resource]; r != nil {
 		add("operations waiting for it, on average", "waiting("+d.Resource+")", v.usage.Waiting()[d.Resource]/w.length, "1", w.sourceOf(d.Resource))
 		if !r.Opaque {
-			add("its utilisation", "U("+d.Resource+")", v.blame.Utilisation[d.Resource], "1", w.sourceOf(d.Resource))
+			add("its utilisation"+between(ends.utilisation(d.Resource)), "U("+d.Resource+")", v.blame.Utilisation[d.Resource], "1", w.sourceOf(d.Resource))
 			add("the same without the time in which its holders wait for something else", "U'("+d.Resource+")", v.blame.Net[d.Resource], "1", "holders in operations.seconds")
 		}
 	}
@@ -185,6 +186,14 @@ func (w *world) evidence(v variant, res *Result) []Evidence {
 		add("row-lock waiting in all, between "+fmt.Sprintf("%.3f and %.3f s", w.server.row.lo, w.server.row.hi), "row_lock", w.server.row.point, "s", w.server.source+" ("+w.server.method+")")
 	}
 	return out
+}
+
+// between tells the bounds of what is not known better.
+func between(i Interval) string {
+	if i[1]-i[0] < 0.005 {
+		return ""
+	}
+	return fmt.Sprintf(", between %.2f and %.2f", float64(i[0]), float64(i[1]))
 }
 
 // sourceOf names where the waiting for a resource was read.

@@ -124,6 +124,17 @@ func TestPollTable(t *testing.T) {
 			[]string{"100 read 1 took 150", "250 read 2 took 0", "300 read 3 took 0", "400 read 4 took 0"}},
 		{"the steps widen where the fast time ends", collectors.Every{Fast: 10 * ms, Slow: 50 * ms, Until: 25 * ms, Timeout: time.Second}, takes(0), 140 * ms,
 			[]string{"10 read 1 took 0", "20 read 2 took 0", "30 read 3 took 0", "80 read 4 took 0", "130 read 5 took 0"}},
+		{"fast readings up to 100 ms, then slow ones", collectors.Every{Fast: 25 * ms, Slow: 100 * ms, Until: 100 * ms, Timeout: time.Second}, takes(0), 450 * ms,
+			[]string{"25 read 1 took 0", "50 read 2 took 0", "75 read 3 took 0", "100 read 4 took 0", "200 read 5 took 0", "300 read 6 took 0", "400 read 7 took 0"}},
+		{"one that takes 250 of 100 ms: the slots of 400 and 500 are skipped, and named", collectors.Every{Fast: 100 * ms, Slow: 100 * ms, Timeout: time.Second},
+			func(ctx context.Context, n int, b *record.Batch) error {
+				if n == 3 {
+					return takes(250*ms)(ctx, n, b)
+				}
+				return takes(0)(ctx, n, b)
+			}, 800 * ms,
+			[]string{"100 read 1 took 0", "200 read 2 took 0", "300 read 3 took 250", "550 read 4 took 0", "650 read 5 took 0", "750 read 6 took 0",
+				"550 gap s: no reading for 0.250 s"}},
 		{"a reading that hangs is a fault once, when its time is up", grid(), takes(time.Hour), 470 * ms,
 			[]string{"150 fault s: s: context deadline exceeded"}},
 		{"a source that comes and goes is told each time", grid(), func(_ context.Context, n int, b *record.Batch) error {

@@ -12,7 +12,8 @@ only_out_of_time() {
 	grep -q 'context deadline exceeded' "$out" && ! grep -qE 'Failing input|panic|_test\.go:' "$out"
 }
 
-for target in collectors/record:FuzzReader collectors/record:FuzzParseID collectors/mysql:FuzzParseVersion; do
+for target in collectors/record:FuzzReader collectors/record:FuzzLatencies collectors/record:FuzzValidate \
+	collectors/record:FuzzParseSeries collectors/record:FuzzParseID collectors/mysql:FuzzParseVersion; do
 	echo "== fuzz $target for $1"
 	status=0
 	go test "./${target%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime "$1" -fuzzminimizetime 10x >"$out" 2>&1 || status=$?

@@ -65,6 +65,8 @@ func TestSliceCounts(t *testing.T) {
 		{"a fortieth of 1 s is 25 ms", 1, 0.025, 40},
 		{"half a second, read every 10 ms: a step of 12.5 ms takes two readings", 0.5, 0.01, 25},
 		{"a fifth of a second: not under 10 ms", 0.2, 0.01, 20},
+		{"10 s, read every 100 ms: a step of 250 ms takes three readings, the last gets the rest", 10, 0.1, 33},
+		{"0.3 s: not under 10 ms", 0.3, 0.01, 30},
 		{"100 s: not over 1 s", 100, 0.1, 100},
 		{"an hour", 3600, 1, 3600},
 		{"40 s in slices of 1 s", 40, 0.1, 40},

@@ -107,30 +107,6 @@ func operations(from, to, step float64) []reading {
 	}
 }
 
-func TestSlices(t *testing.T) {
-	for _, c := range []struct {
-		name           string
-		phase, reading float64
-		want           int
-	}{
-		{"a fortieth of 1 s is 25 ms", 1, 0.025, 40},
-		{"not under 10 ms", 0.3, 0.01, 30},
-		{"a fortieth of 10 s is 250 ms: three readings of 100 ms each, the last gets the rest", 10, 0.1, 33},
-		{"not over 1 s", 100, 0.1, 100},
-	} {
-		tl := load(t, 5, 5+c.phase, operations(5, 5+c.phase, c.reading)...)
-		s := tl.Slices()
-		if len(s) != c.want || s[0].From != 5 || math.Abs(s[len(s)-1].To-(5+c.phase)) > 1e-9 {
-			t.Errorf("%s: %d slices, want %d; %v to %v", c.name, len(s), c.want, s[0].From, s[len(s)-1].To)
-		}
-		for i := 1; i < len(s); i++ {
-			if s[i].From != s[i-1].To {
-				t.Errorf("%s: a hole before %v", c.name, s[i])
-			}
-		}
-	}
-}
-
 func TestKilled(t *testing.T) {
 	tl := load(t, 5, -1, operations(5, 7.5, 0.1)...)
 	if !tl.Measured || tl.To != 7.5 {

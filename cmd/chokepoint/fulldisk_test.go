@@ -31,16 +31,7 @@ func TestLiveFullDisk(t *testing.T) {
 	if p.Load.Operations == 0 || p.Verdict.Layer == "" {
 		t.Errorf("%d operations, verdict %q", p.Load.Operations, p.Verdict.Layer)
 	}
-	root, err := os.OpenRoot(runs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	r, err := openRun(root, "latest")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := latest(t, runs)
 	for _, err := range r.Batches() {
 		if err != nil {
 			t.Errorf("a line is not whole: %v", err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,8 +37,9 @@ func TestLiveKilled(t *testing.T) {
 	// The next start leaves nothing of them.
 	sb := sandboxtest.Start(t, sandbox.Options{})
 	own := filepath.Dir(sb.MySQL().Socket)
-	for _, line := range serverProcesses(t) {
-		if !strings.Contains(line, own) && !strings.Contains(line, "sandboxtest") && parentIsInit(line) {
+	for _, p := range serverProcesses(t) {
+		line := strings.Join(p.command, " ")
+		if p.parent == 1 && !strings.Contains(line, own) { // nobody looks after it any more
 			t.Errorf("a server outlived its run: %s", line)
 		}
 	}
@@ -86,16 +88,7 @@ func measuring(runs string) bool {
 
 func checkKilled(t *testing.T, runs string, killedAt time.Time) {
 	t.Helper()
-	root, err := os.OpenRoot(runs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	r, err := openRun(root, "latest")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := latest(t, runs)
 	if s := r.Run().Status(); s != record.Killed {
 		t.Errorf("status %s, want killed", s)
 	}
@@ -119,25 +112,27 @@ func checkKilled(t *testing.T, runs string, killedAt time.Time) {
 	t.Logf("killed after %.2f s of measuring: %s/%s, %d operations", float64(res.Run.DurationS), res.Verdict.Layer, res.Verdict.Cause.Cause, res.Load.Operations)
 }
 
-// serverProcesses are "ppid command" of the servers of sandboxes.
-func serverProcesses(t *testing.T) []string {
+// serverProcess is a server of some sandbox, ours or not.
+type serverProcess struct {
+	pid, parent int
+	command     []string
+}
+
+// serverProcesses are the servers of all sandboxes of this machine.
+func serverProcesses(t *testing.T) []serverProcess {
 	t.Helper()
-	var out []string
-	procs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, p := range procs {
-		cmdline, err := os.ReadFile(p)
-		if err != nil || !strings.Contains(string(cmdline), "chokepoint-sandbox-") {
-			continue
+	var out []serverProcess
+	procs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range procs {
+		cmdline, err1 := os.ReadFile(filepath.Join(dir, "cmdline"))
+		stat, err2 := os.ReadFile(filepath.Join(dir, "stat"))
+		if err1 != nil || err2 != nil || !strings.Contains(string(cmdline), "chokepoint-sandbox-") {
+			continue // it has just ended, or is something else
 		}
-		stat, err := os.ReadFile(filepath.Join(filepath.Dir(p), "stat"))
-		if err != nil {
-			continue
-		}
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		out = append(out, strings.Fields(rest)[1]+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		_, rest, _ := strings.Cut(string(stat), ") ") // behind the name: state, parent
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		parent, _ := strconv.Atoi(strings.Fields(rest)[1])
+		out = append(out, serverProcess{pid, parent, strings.Split(string(cmdline), "\x00")})
 	}
 	return out
 }
-
-// parentIsInit tells whether nobody looks after a process any more.
-func parentIsInit(line string) bool { return strings.HasPrefix(line, "1 ") }

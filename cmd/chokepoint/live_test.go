@@ -112,6 +112,22 @@ func parsePage(t *testing.T, text string) page {
 	return p
 }
 
+// latest opens the newest record of a folder for the time of the test.
+func latest(t *testing.T, runs string) *record.Reader {
+	t.Helper()
+	root, err := os.OpenRoot(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	r, err := openRun(root, "latest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
 // hotRow are the flags of 200 buyers of one product.
 func hotRow(pool int) []string {
 	return []string{"--strategy", "pessimistic", "--concurrency", "200", "--requests", "3000", "--pool", fmt.Sprint(pool)}

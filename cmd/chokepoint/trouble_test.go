@@ -4,8 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"os"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,29 +14,25 @@ import (
 	"chokepoint/workloads/sandbox/sandboxtest"
 )
 
-// children are the pids of our own MySQL-flavoured servers.
-func children(t *testing.T) []int {
+// children are our own MySQL-flavoured servers.
+func children(t *testing.T) []serverProcess {
 	t.Helper()
-	var out []int
-	procs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, p := range procs {
-		cmdline, _ := os.ReadFile(p)
-		stat, err := os.ReadFile(filepath.Join(filepath.Dir(p), "stat"))
-		if err != nil || !strings.Contains(string(cmdline), "mysql.sock") {
-			continue
-		}
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		if strings.Fields(rest)[1] == strconv.Itoa(os.Getpid()) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(p)))
-			out = append(out, pid)
+	return slices.DeleteFunc(serverProcesses(t), func(p serverProcess) bool { return p.parent != os.Getpid() || p.socket() == "" })
+}
+
+// socket is the socket of a MySQL-flavoured server.
+func (p serverProcess) socket() string {
+	for _, arg := range p.command {
+		if s, ok := strings.CutPrefix(arg, "--socket="); ok {
+			return s
 		}
 	}
-	return out
+	return ""
 }
 
 // during runs a load and does something to its server when it is measured for
 // the given time.
-func during(t *testing.T, after time.Duration, do func(pid int), args ...string) page {
+func during(t *testing.T, after time.Duration, do func(p serverProcess), args ...string) page {
 	t.Helper()
 	runs := t.TempDir()
 	done := make(chan struct{})
@@ -54,8 +49,8 @@ func during(t *testing.T, after time.Duration, do func(pid int), args ...string)
 			}
 		}
 		<-time.After(after)
-		for _, pid := range children(t) {
-			do(pid)
+		for _, p := range children(t) {
+			do(p)
 		}
 	}()
 	p := runLive(t, runs, args...)
@@ -72,10 +67,10 @@ func signalTo(t *testing.T, pid int, s syscall.Signal) {
 // TestLiveServerStops: a server that stands still for seconds does not end the
 // run; the time is named, and the verdict of the rest stands.
 func TestLiveServerStops(t *testing.T) {
-	p := during(t, time.Second, func(pid int) {
-		signalTo(t, pid, syscall.SIGSTOP)
+	p := during(t, time.Second, func(s serverProcess) {
+		signalTo(t, s.pid, syscall.SIGSTOP)
 		<-time.After(2500 * time.Millisecond)
-		signalTo(t, pid, syscall.SIGCONT)
+		signalTo(t, s.pid, syscall.SIGCONT)
 	}, "--concurrency", "50", "--duration", "6s")
 	if p.Verdict.Layer != "row_lock" {
 		t.Errorf("verdict %s/%s: %s", p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Summary)
@@ -92,7 +87,7 @@ func TestLiveServerStops(t *testing.T) {
 // TestLiveServerKilled: a server that dies is counted by outcome and named, and
 // the run ends in order.
 func TestLiveServerKilled(t *testing.T) {
-	p := during(t, 1500*time.Millisecond, func(pid int) { signalTo(t, pid, syscall.SIGKILL) }, "--concurrency", "50", "--duration", "4s")
+	p := during(t, 1500*time.Millisecond, func(s serverProcess) { signalTo(t, s.pid, syscall.SIGKILL) }, "--concurrency", "50", "--duration", "4s")
 	if p.Load.Outcomes["connection_lost"] == 0 || p.Load.OK == 0 || p.Run.Status != "complete" {
 		t.Errorf("status %s, outcomes %v", p.Run.Status, p.Load.Outcomes)
 	}
@@ -101,28 +96,14 @@ func TestLiveServerKilled(t *testing.T) {
 	}
 }
 
-// socketOf is the socket of one of our servers.
-func socketOf(t *testing.T, pid int) string {
-	cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	if err != nil {
-		t.Error(err)
-	}
-	for _, arg := range strings.Split(string(cmdline), "\x00") {
-		if s, ok := strings.CutPrefix(arg, "--socket="); ok {
-			return s
-		}
-	}
-	return ""
-}
-
 // TestLiveLongTransaction: a stranger's transaction holds the row for most of
 // the run; the verdict says so, and who it is.
 func TestLiveLongTransaction(t *testing.T) { sandboxtest.EachFlavor(t, testLiveLongTransaction) }
 
 func testLiveLongTransaction(t *testing.T, flavor sandbox.Flavor) {
 	thread := make(chan int, 1)
-	p := during(t, 500*time.Millisecond, func(pid int) {
-		db, err := sql.Open("mysql", "root@unix("+socketOf(t, pid)+")/chokepoint_lock")
+	p := during(t, 500*time.Millisecond, func(s serverProcess) {
+		db, err := sql.Open("mysql", "root@unix("+s.socket()+")/chokepoint_lock")
 		if err != nil {
 			t.Error(err)
 			return

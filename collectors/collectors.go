@@ -55,12 +55,25 @@ func (r Recorder) read(ctx context.Context, s Source) error {
 	return err
 }
 
-// Every is how often to read: every Fast until Until of the polling's time has
-// passed, then every Slow. A Source that may block for long gets Timeout.
+// Every is how often to read: by each step in turn until its time of the polling
+// has passed, by the last one for ever. A reading may take Timeout.
 type Every struct {
-	Fast, Slow time.Duration
-	Until      time.Duration
-	Timeout    time.Duration
+	Steps   []Step
+	Timeout time.Duration
+}
+
+// Step is a distance of readings, kept until a time of the polling.
+type Step struct{ Every, Until time.Duration }
+
+// at is the distance of readings after the given time of polling.
+func (e Every) at(t time.Duration) time.Duration {
+	last := len(e.Steps) - 1
+	for _, s := range e.Steps[:last] {
+		if t < s.Until {
+			return s.Every
+		}
+	}
+	return e.Steps[last].Every
 }
 
 // Poll reads s until ctx ends. A reading that comes late by more than a slot
@@ -71,10 +84,7 @@ func (r Recorder) Poll(ctx context.Context, s Source, every Every) {
 	due := began
 	failing := false
 	for {
-		step := every.Slow
-		if r.Now()-began < every.Until {
-			step = every.Fast
-		}
+		step := every.at(r.Now() - began)
 		due += step
 		if late := r.Now() - due; late > step {
 			r.Event(record.Gap, s.Name(), fmt.Sprintf("no reading for %.3f s", (late+step).Seconds()))

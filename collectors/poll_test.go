@@ -99,9 +99,13 @@ func cancelAfter(d time.Duration) func(context.Context) (context.Context, contex
 
 const ms = time.Millisecond
 
+func steps(timeout time.Duration, all ...collectors.Step) collectors.Every {
+	return collectors.Every{Steps: all, Timeout: timeout}
+}
+
 // grid is one of 100 ms whose readings may take 50.
 func grid() collectors.Every {
-	return collectors.Every{Fast: 100 * ms, Slow: 100 * ms, Timeout: 50 * ms}
+	return steps(50*ms, collectors.Step{Every: 100 * ms})
 }
 
 func TestPollTable(t *testing.T) {
@@ -114,7 +118,7 @@ func TestPollTable(t *testing.T) {
 	}{
 		{"a reading that takes part of its slot leaves the grid as it is", grid(), takes(30 * ms), 350 * ms,
 			[]string{"100 read 1 took 30", "200 read 2 took 30", "300 read 3 took 30"}},
-		{"so does one that ends within the next slot", collectors.Every{Fast: 100 * ms, Slow: 100 * ms, Timeout: time.Second},
+		{"so does one that ends within the next slot", steps(time.Second, collectors.Step{Every: 100 * ms}),
 			func(ctx context.Context, n int, b *record.Batch) error {
 				if n == 1 { // from 100 to 250: the next is due at 200, and comes at 250
 					return takes(150*ms)(ctx, n, b)
@@ -122,11 +126,11 @@ func TestPollTable(t *testing.T) {
 				return takes(0)(ctx, n, b)
 			}, 450 * ms,
 			[]string{"100 read 1 took 150", "250 read 2 took 0", "300 read 3 took 0", "400 read 4 took 0"}},
-		{"the steps widen where the fast time ends", collectors.Every{Fast: 10 * ms, Slow: 50 * ms, Until: 25 * ms, Timeout: time.Second}, takes(0), 140 * ms,
+		{"the steps widen where the fast time ends", steps(time.Second, collectors.Step{Every: 10 * ms, Until: 25 * ms}, collectors.Step{Every: 50 * ms}), takes(0), 140 * ms,
 			[]string{"10 read 1 took 0", "20 read 2 took 0", "30 read 3 took 0", "80 read 4 took 0", "130 read 5 took 0"}},
-		{"fast readings up to 100 ms, then slow ones", collectors.Every{Fast: 25 * ms, Slow: 100 * ms, Until: 100 * ms, Timeout: time.Second}, takes(0), 450 * ms,
+		{"fast readings up to 100 ms, then slow ones", steps(time.Second, collectors.Step{Every: 25 * ms, Until: 100 * ms}, collectors.Step{Every: 100 * ms}), takes(0), 450 * ms,
 			[]string{"25 read 1 took 0", "50 read 2 took 0", "75 read 3 took 0", "100 read 4 took 0", "200 read 5 took 0", "300 read 6 took 0", "400 read 7 took 0"}},
-		{"one that takes 250 of 100 ms: the slots of 400 and 500 are skipped, and named", collectors.Every{Fast: 100 * ms, Slow: 100 * ms, Timeout: time.Second},
+		{"one that takes 250 of 100 ms: the slots of 400 and 500 are skipped, and named", steps(time.Second, collectors.Step{Every: 100 * ms}),
 			func(ctx context.Context, n int, b *record.Batch) error {
 				if n == 3 {
 					return takes(250*ms)(ctx, n, b)
@@ -135,6 +139,8 @@ func TestPollTable(t *testing.T) {
 			}, 800 * ms,
 			[]string{"100 read 1 took 0", "200 read 2 took 0", "300 read 3 took 250", "550 read 4 took 0", "650 read 5 took 0", "750 read 6 took 0",
 				"550 gap s: no reading for 0.250 s"}},
+		{"three steps", steps(time.Second, collectors.Step{Every: 10 * ms, Until: 20 * ms}, collectors.Step{Every: 25 * ms, Until: 60 * ms}, collectors.Step{Every: 100 * ms}), takes(0), 200 * ms,
+			[]string{"10 read 1 took 0", "20 read 2 took 0", "45 read 3 took 0", "70 read 4 took 0", "170 read 5 took 0"}},
 		{"a reading that hangs is a fault once, when its time is up", grid(), takes(time.Hour), 470 * ms,
 			[]string{"150 fault s: s: context deadline exceeded"}},
 		{"a source that comes and goes is told each time", grid(), func(_ context.Context, n int, b *record.Batch) error {

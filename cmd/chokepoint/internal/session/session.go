@@ -149,7 +149,7 @@ func (s *session) run(ctx context.Context) error {
 
 	polling, stop := context.WithCancel(rest)
 	defer stop()
-	waitSlow := s.poll(polling, s.sources, slowReading)
+	waitSlow := s.poll(polling, s.sources, slowReading())
 	s.warmUp(ctx)
 	if ctx.Err() != nil {
 		stop()
@@ -172,14 +172,31 @@ func (s *session) run(ctx context.Context) error {
 // the observer.
 const readTimeout = 5 * time.Second
 
-var (
-	slowReading = collectors.Every{Fast: time.Second, Slow: time.Second, Timeout: readTimeout}
-	// The first seconds are read finely, for runs that are over in one.
-	// The server refreshes its lock tables only if they rest for 100 ms.
-	pingReading       = collectors.Every{Fast: 25 * time.Millisecond, Slow: 100 * time.Millisecond, Until: 4 * time.Second, Timeout: readTimeout}
-	locksReading      = collectors.Every{Fast: 250 * time.Millisecond, Slow: 250 * time.Millisecond, Timeout: time.Second}
-	operationsReading = collectors.Every{Fast: 10 * time.Millisecond, Slow: 100 * time.Millisecond, Until: 4 * time.Second, Timeout: readTimeout}
-)
+func slowReading() collectors.Every {
+	return collectors.Every{Steps: []collectors.Step{{Every: time.Second}}, Timeout: readTimeout}
+}
+
+// fineReading reads the first seconds finely, for runs that are over in one.
+func fineReading() []collectors.Step {
+	return []collectors.Step{{Every: 25 * time.Millisecond, Until: 4 * time.Second}, {Every: 100 * time.Millisecond}}
+}
+
+// operationsReading reads the first half second more finely: twenty slices must
+// fit into a run of 0.2 s.
+func operationsReading() collectors.Every {
+	first := collectors.Step{Every: 10 * time.Millisecond, Until: 500 * time.Millisecond}
+	return collectors.Every{Steps: append([]collectors.Step{first}, fineReading()...), Timeout: readTimeout}
+}
+
+func pingReading() collectors.Every {
+	return collectors.Every{Steps: fineReading(), Timeout: readTimeout}
+}
+
+// locksReading leaves the server's lock tables their rest: they are refreshed
+// only if nobody read them for 100 ms.
+func locksReading() collectors.Every {
+	return collectors.Every{Steps: []collectors.Step{{Every: 250 * time.Millisecond}}, Timeout: time.Second}
+}
 
 // poll reads the sources until ctx ends; the function that it returns waits
 // for the last reading.
@@ -247,9 +264,9 @@ func (s *session) measure(ctx, polling context.Context) {
 	s.phase(record.PhaseMeasure, s.readOperations())
 
 	fine, stop := context.WithCancel(polling)
-	wait := s.poll(fine, []collectors.Source{ops}, operationsReading)
-	waitPings := s.poll(fine, []collectors.Source{mysql.Ping{Server: s.server}}, pingReading)
-	waitLocks := s.poll(fine, []collectors.Source{mysql.Locks{Server: s.server}}, locksReading)
+	wait := s.poll(fine, []collectors.Source{ops}, operationsReading())
+	waitPings := s.poll(fine, []collectors.Source{mysql.Ping{Server: s.server}}, pingReading())
+	waitLocks := s.poll(fine, []collectors.Source{mysql.Locks{Server: s.server}}, locksReading())
 	lat := newLatencies(s.w, s.now)
 	flushing := lat.flushEverySecond(fine)
 	l := s.load()

@@ -2,8 +2,6 @@ package analysis
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"chokepoint/analysis/timeline"
@@ -64,6 +62,7 @@ func newWorld(run record.Run, t *timeline.Timeline) *world {
 		}
 	}
 	w.server = readServer(t, flavor)
+	w.server.rowLocksBlind(t, sumWhere(w.cells, func(c *clientCell) bool { return c.asksRow() }))
 	w.outside = readOutside(t, w.databaseProcess(), run.Host.Process)
 	w.machine = readMachine(t, run)
 	w.graph = readLockGraph(t)
@@ -298,110 +297,4 @@ func command(wl record.Workload, flag, value string) string {
 		args = append(args, flag, value)
 	}
 	return strings.Join(args, " ")
-}
-
-func (w *world) warnings() []string {
-	out := []string{}
-	if s := w.run.Status(); s != record.Complete {
-		out = append(out, map[string]string{
-			record.Killed:      "the run was killed: what was recorded until then is analysed",
-			record.Interrupted: "the run was interrupted before its planned end",
-		}[s])
-	}
-	for _, s := range w.run.Servers {
-		if s.Sandbox && s.Variables["innodb_flush_log_at_trx_commit"] == "0" {
-			out = append(out, fmt.Sprintf("durability is off on the sandbox's %s (innodb_flush_log_at_trx_commit=0): commits here are faster than a real server's", s.Flavor))
-		}
-	}
-	out = append(out, w.digestWarnings()...)
-	out = append(out, w.stallWarnings()...)
-	out = append(out, w.eventWarnings()...)
-	for _, p := range w.t.Problems {
-		out = append(out, p.Error())
-	}
-	if e := w.run.End; e != nil && e.Error != "" {
-		out = append(out, e.Error)
-	}
-	return out
-}
-
-// together is within what time events of one kind are told in one line.
-const together = 1.0
-
-// eventWarnings tell faults, gaps and notes, those of several sources that come
-// together in one line.
-func (w *world) eventWarnings() []string {
-	var out []string
-	told := make([]bool, len(w.t.Events))
-	for i, first := range w.t.Events {
-		if told[i] || first.Kind == record.Note && first.T < w.t.From {
-			continue
-		}
-		sources := []string{first.Source}
-		for j := i + 1; j < len(w.t.Events); j++ {
-			if e := w.t.Events[j]; e.Kind == first.Kind && e.T-first.T <= together {
-				told[j] = true
-				if !slices.Contains(sources, e.Source) {
-					sources = append(sources, e.Source)
-				}
-			}
-		}
-		text := strings.TrimPrefix(first.Text, first.Source+": ")
-		out = append(out, fmt.Sprintf("%s at %.1f s: %s: %s", first.Kind, first.T, strings.Join(sources, ", "), text))
-	}
-	return out
-}
-
-// stall is for how long no operation may end before it is told.
-const stall = 1.0
-
-// stallWarnings tell the times in which no operation ended.
-func (w *world) stallWarnings() []string {
-	var out []string
-	from := w.t.From
-	for _, at := range w.t.Changes(opFinished) {
-		if at-from > stall {
-			out = append(out, fmt.Sprintf("no operation ended between %.1f and %.1f s: the server, or this process, stood still", from, at))
-		}
-		from = at
-	}
-	if n := w.outcome("connection_lost") + w.outcome("commit_unknown"); n > 0 {
-		out = append(out, fmt.Sprintf("%.0f operations lost their connection: the server went away, or closed it", n))
-	}
-	if w.t.To-from > stall {
-		out = append(out, fmt.Sprintf("no operation ended from %.1f s to the end at %.1f s", from, w.t.To))
-	}
-	return out
-}
-
-// outcome counts the operations of the measured phase that ended so.
-func (w *world) outcome(name string) float64 {
-	n := 0.0
-	for _, s := range w.t.All(opFinished) {
-		if s.Labels[1] == name {
-			n += w.t.Delta(s)
-		}
-	}
-	return n
-}
-
-// digestWarnings tell where the digests do not hold all statements.
-func (w *world) digestWarnings() []string {
-	var out []string
-	if !w.server.known {
-		return []string{"no statement digests were read: the time inside statements cannot be split"}
-	}
-	for _, d := range w.server.digests {
-		if d.id == digestOverflow {
-			out = append(out, fmt.Sprintf("the server's digest table is full: %.0f statements stand in one row without a text (raise performance_schema_digests_size)", d.count))
-		}
-	}
-	if lost := w.t.Delta(w.t.Get(digestLost)); lost > 0 {
-		out = append(out, fmt.Sprintf("%.0f statements have no digest row: the digest table is full", lost))
-	}
-	if n := w.t.Delta(w.t.Get(statementCount, executeStatement)); n > 0 && w.server.flavor == flavorMariaDB {
-		seconds := w.t.Delta(w.t.Get(statementTimer, executeStatement))
-		out = append(out, fmt.Sprintf("MariaDB's digests are blind to prepared statements: %.0f executions, %.3f s, stand in no digest (use interpolateParams=true)", n, seconds))
-	}
-	return out
 }

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,9 +44,6 @@ const oldTransaction = 2
 func readLockGraph(t *timeline.Timeline) lockGraph {
 	g := lockGraph{index: map[string]string{}, foreign: map[string]float64{}}
 	g.samples = float64(len(t.During(t.Get(lockSamples))))
-	if g.samples == 0 {
-		return g
-	}
 	for _, s := range t.All(lockWaiters) {
 		table, index, key, mode := s.Labels[0], s.Labels[1], s.Labels[2], s.Labels[3]
 		n := sum(t.During(s))
@@ -67,48 +65,66 @@ func sum(v []float64) float64 {
 	return s
 }
 
-// readBlockers adds up who blocked whom: the labels are table, index, key,
-// owner, thread, query and age.
+// blocked is one transaction or connection that keeps others waiting.
+type blocked struct {
+	Blocker
+	waiters, old float64 // waiter-samples, and those of them behind an old one
+}
+
+// blockers are they by thread.
+type blockers map[string]*blocked
+
+// add adds the samples of one series: how many waited for the resource behind
+// the thread, while it was of the given age and at the given query.
+func (b blockers) add(resource, owner, thread, query, age string, samples []float64) {
+	x := b[thread]
+	if x == nil {
+		id, _ := strconv.Atoi(thread)
+		x = &blocked{Blocker: Blocker{Thread: id, Foreign: owner == foreignOwner, Resource: resource}}
+		b[thread] = x
+	}
+	seconds, _ := strconv.ParseFloat(age, 64)
+	x.waiters += sum(samples)
+	if seconds >= oldTransaction {
+		x.old += sum(samples)
+	}
+	x.AgeS = max(x.AgeS, Number(seconds))
+	for _, v := range samples {
+		x.Blocks = max(x.Blocks, int(v))
+	}
+	if query != "" {
+		x.Query = query
+	}
+}
+
+// foreignOwner marks a connection that is not the load's.
+const foreignOwner = "foreign"
+
+// readBlockers adds up who blocked whom at rows (labels table, index, key,
+// owner, thread, query, age) and at metadata locks (type, object, owner,
+// thread, query, age).
 func (g *lockGraph) readBlockers(t *timeline.Timeline) {
-	type total struct {
-		Blocker
-		waiters, old float64
-	}
-	by := map[string]*total{}
+	by := blockers{}
 	for _, s := range t.All(lockBlockers) {
-		l := s.Labels
-		values := t.During(s)
-		age, _ := strconv.ParseFloat(l[6], 64)
-		thread, _ := strconv.Atoi(l[4])
-		if l[3] == "foreign" {
-			g.foreign["row:"+l[0]+"/"+l[2]] += float64(len(values)) / g.samples
+		l, samples := s.Labels, t.During(s)
+		row := "row:" + l[0] + "/" + l[2]
+		if l[3] == foreignOwner {
+			g.foreign[row] += float64(len(samples)) / g.samples
 		}
-		if by[l[4]] == nil {
-			by[l[4]] = &total{Blocker: Blocker{Thread: thread, Foreign: l[3] == "foreign"}}
-		}
-		b := by[l[4]]
-		b.waiters += sum(values)
-		if age >= oldTransaction {
-			b.old += sum(values)
-		}
-		b.AgeS = max(b.AgeS, Number(age))
-		for _, v := range values {
-			b.Blocks = max(b.Blocks, int(v))
-		}
-		if l[5] != "" {
-			b.Query = l[5]
-		}
+		by.add(row, l[3], l[4], l[5], l[6], samples)
 	}
-	var all []*total
 	for _, b := range by {
 		g.longest = max(g.longest, b.old)
-		all = append(all, b)
 	}
-	slices.SortFunc(all, func(a, b *total) int {
+	for _, s := range t.All(metadataBlockers) {
+		l := s.Labels
+		by.add(metadataResource(l[0], l[1]), l[2], l[3], l[4], l[5], t.During(s))
+	}
+	all := slices.SortedFunc(maps.Values(by), func(a, b *blocked) int {
 		return cmp.Or(cmp.Compare(b.waiters, a.waiters), cmp.Compare(a.Thread, b.Thread))
 	})
 	for _, b := range all {
-		if b.Foreign || b.old > 0 {
+		if b.waiters > 0 && (b.Foreign || b.old > 0) {
 			g.blocker = append(g.blocker, b.Blocker)
 		}
 	}

@@ -202,6 +202,8 @@ type Locks struct {
 	Deadlocks Number    `json:"deadlocks"`
 	Timeouts  Number    `json:"timeouts"`
 	Blockers  []Blocker `json:"blockers"`
+	// Metadata are the metadata and named locks, the most waited for first.
+	Metadata []MetadataLock `json:"metadata_locks"`
 }
 
 // HotRow is a row that operations waited for.
@@ -214,13 +216,21 @@ type HotRow struct {
 	Utilisation Interval `json:"utilisation"`
 }
 
+// MetadataLock is a metadata or named lock that operations waited for.
+type MetadataLock struct {
+	Resource    string `json:"resource"` // mdl:<table> or named:<name>
+	WaitersMean Number `json:"waiters_mean"`
+}
+
 // Blocker is a transaction that others waited for.
 type Blocker struct {
-	Thread  int    `json:"thread"`
-	Foreign bool   `json:"foreign"` // not of this load
-	Query   string `json:"query"`
-	AgeS    Number `json:"age_s"`
-	Blocks  int    `json:"blocks"`
+	Thread  int  `json:"thread"`
+	Foreign bool `json:"foreign"` // not of this load
+	// Resource is what it has, such as row:stock/1 or mdl:stock.
+	Resource string `json:"resource"`
+	Query    string `json:"query"`
+	AgeS     Number `json:"age_s"`
+	Blocks   int    `json:"blocks"`
 }
 
 // Pool is the connection pool.

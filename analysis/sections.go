@@ -78,10 +78,10 @@ const maxHotRows = 8
 
 func (w *world) locks(ends ends) *Locks {
 	v := ends[0]
-	if !w.server.known {
+	if !w.server.known && !w.t.Has(statusSource) {
 		return nil
 	}
-	out := &Locks{HotRows: []HotRow{}, Deadlocks: unknown(), Timeouts: unknown(), Blockers: []Blocker{}}
+	out := &Locks{HotRows: []HotRow{}, Metadata: []MetadataLock{}, Deadlocks: unknown(), Timeouts: unknown(), Blockers: []Blocker{}}
 	if s := w.t.Get(innodbDeadlocks); s != nil {
 		out.Deadlocks = Number(w.t.Delta(s))
 	}
@@ -90,6 +90,11 @@ func (w *world) locks(ends ends) *Locks {
 	}
 	out.Blockers = append(out.Blockers, w.graph.blocker[:min(len(w.graph.blocker), maxHotRows)]...)
 	waiting := v.usage.Waiting()
+	for _, name := range bySize(waiting) {
+		if kind, _, _ := strings.Cut(name, ":"); (kind == "mdl" || kind == "named") && waiting[name] >= minWaiters*w.length {
+			out.Metadata = append(out.Metadata, MetadataLock{name, Number(waiting[name] / w.length)})
+		}
+	}
 	rowWaits := map[string]float64{}
 	for _, name := range rows(v.usage) {
 		rowWaits[name] = waiting[name]

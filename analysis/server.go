@@ -29,8 +29,11 @@ const (
 	statementTimer   = "mysql.statement.timer"
 	executeStatement = "statement/com/Execute"
 	pingSeconds      = "mysql.ping"
+	statusSource     = "mysql.status"
+	uptime           = "mysql.uptime"
 	waitTimer        = "mysql.wait.timer"
 	metadataWait     = "wait/lock/metadata/sql/mdl"
+	slowLogTable     = "slow_log_table" // a limit
 
 	flavorMariaDB = "mariadb"
 )
@@ -86,6 +89,10 @@ type serverTime struct {
 	commit    float64  // timers of COMMIT
 	row       bounds   // row-lock waits of all
 	metadata  float64  // metadata-lock waits, where the flavour tells
+	named     float64  // waits for named locks (GET_LOCK), where they are timed
+	mdl       string   // the resource that metadata-lock waits are for
+	namedLock string   // the same of named locks
+	mdlSource string   // where both were read
 	waits     float64  // row-lock waits that began
 	global    float64  // Innodb_row_lock_time, where it is exact
 	method    string   // exact or bounded
@@ -107,7 +114,7 @@ const roundingPerWait = 1e-3
 const openingTables = 20e-6
 
 func readServer(t *timeline.Timeline, flavor string) serverTime {
-	s := serverTime{known: t.Has(digestsSource), flavor: flavor}
+	s := serverTime{known: t.Has(digestsSource), flavor: flavor, mdl: anyMetadata, namedLock: anyNamed}
 	for _, series := range t.All(digestTimer) {
 		id := series.Labels[0]
 		d := digest{id: id, text: t.Texts[id],
@@ -138,10 +145,25 @@ func readServer(t *timeline.Timeline, flavor string) serverTime {
 		s.boundRowLocks(t.Delta(t.Get(rowLockTime)))
 	} else {
 		s.exactRowLocks()
-		s.metadata = t.Delta(t.Get(waitTimer, metadataWait)) // SUM_LOCK_TIME has none of it
 		s.global = t.Delta(t.Get(rowLockTime))
 	}
+	s.metadataLocks(t)
 	return s
+}
+
+// rowLocksBlind bounds the row-lock time where no digests tell of statements:
+// by the server's status, and by the client's time in statements that can have
+// waited.
+func (s *serverTime) rowLocksBlind(t *timeline.Timeline, most float64) {
+	if s.known || !t.Has(statusSource) {
+		return
+	}
+	l, missing := t.Delta(t.Get(rowLockTime)), 0.0
+	if s.flavor == flavorMariaDB {
+		missing = roundingPerWait * s.waits
+	}
+	s.method, s.source = bounded, "Innodb_row_lock_time"
+	s.row = bounds{lo: min(l, most), point: min(l+missing/2, most), hi: min(l+missing, most)}
 }
 
 // prepared is the id of the row that stands for MariaDB's prepared statements,
@@ -183,7 +205,6 @@ func (s *serverTime) boundRowLocks(l float64) {
 			timers += d.timer
 			seconds[i], counts[i] = d.timer, d.count
 		}
-		s.metadata += max(0, d.lock-openingTables*d.count)
 	}
 	s.row = bounds{
 		lo:    min(l, timers),

@@ -189,7 +189,7 @@ func (w *simWorld) database() string {
 func (w *simWorld) metrics() []metric.Desc {
 	server := &mysql.Server{Flavor: w.flavor()}
 	sources := []collectors.Source{operations.Source{}, mysql.Ping{}, mysql.Locks{}, pool.Source{}, goruntime.Source{}, host.Source{}}
-	sources = append(sources, server.Sources(simSchema, func(string, string) {})...)
+	sources = append(sources, server.Sources(simSchema, func(mysql.Text) {})...)
 	var ds []metric.Desc
 	for _, s := range sources {
 		ds = append(ds, s.Metrics()...)

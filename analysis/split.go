@@ -21,7 +21,6 @@ type partition [][]part
 // Placeholders for resources whose name is known only when the budget is.
 const (
 	processors = "cpu"         // becomes cpu:<process>
-	metadata   = "mdl:unknown" // digests do not tell the table
 	anyRow     = "row:unknown" // statements of clients that do not tell their keys
 )
 
@@ -39,10 +38,10 @@ type outside struct {
 // or one of the bounds.
 func split(cells []clientCell, s serverTime, o outside, row float64) partition {
 	out := make(partition, len(cells))
-	if !s.known {
-		return splitBlind(cells, out)
-	}
 	rowWaits := rowLockWaitsOf(cells, row)
+	if !s.known {
+		return splitBlind(cells, rowWaits, out)
+	}
 	waited := 0.0
 	for _, w := range rowWaits {
 		waited += w
@@ -60,11 +59,7 @@ func split(cells []clientCell, s serverTime, o outside, row float64) partition {
 				wait = rowWaits[i] / c.seconds
 			}
 			if wait > 0 {
-				asked := c.asked
-				if !c.asksRow() {
-					asked = anyRow
-				}
-				out[i] = append(out[i], part{stageRowLock, asked, wait})
+				out[i] = append(out[i], part{stageRowLock, rowOf(c), wait})
 			}
 			out[i] = append(out[i], st.parts(stageExec, 1-wait)...)
 		case stageCommit:
@@ -78,13 +73,20 @@ func split(cells []clientCell, s serverTime, o outside, row float64) partition {
 	return out
 }
 
-// splitBlind is the partition without server counters: what cannot be split is
-// unexplained.
-func splitBlind(cells []clientCell, out partition) partition {
+// splitBlind is the partition without statement digests: of the time inside
+// statements only row-lock waits are known, from the server's status.
+func splitBlind(cells []clientCell, rowWaits []float64, out partition) partition {
 	for i, c := range cells {
 		switch c.stage {
 		case stageStatement, stageCommit:
-			out[i] = []part{{stageUnexplained, "", 1}}
+			wait := 0.0
+			if c.seconds > 0 {
+				wait = rowWaits[i] / c.seconds
+			}
+			out[i] = []part{{stageUnexplained, "", 1 - wait}}
+			if wait > 0 {
+				out[i] = append(out[i], part{stageRowLock, rowOf(c), wait})
+			}
 		case stageApp:
 			out[i] = []part{{stageCPU, "", 1}}
 		default:
@@ -92,6 +94,14 @@ func splitBlind(cells []clientCell, out partition) partition {
 		}
 	}
 	return out
+}
+
+// rowOf is the row that a statement waits for.
+func rowOf(c clientCell) string {
+	if c.asksRow() {
+		return c.asked
+	}
+	return anyRow
 }
 
 // clientPart is a stage that the client times whole.
@@ -124,7 +134,8 @@ type rest struct {
 	total      float64 // client seconds less row-lock waiting
 	server     float64 // of it in the server, by its timers
 	entries    float64 // round trips
-	metadata   float64
+	metadata   float64 // metadata and named locks
+	waits      []part  // what metadata consists of, as seconds
 	dbRunnable float64
 	runnable   float64
 	network    float64
@@ -185,7 +196,10 @@ func shareResidual(st, co *rest, o outside, grants float64) {
 // the timers (a packet that arrives wakes a thread) or in row-lock waits (a
 // lock that is granted does too).
 func shareServer(st, co *rest, s serverTime, o outside) {
-	st.metadata = min(s.metadata, st.server)
+	st.metadata = min(s.metadata+s.named, st.server)
+	if all := s.metadata + s.named; all > 0 {
+		st.waits = []part{{stageMDL, s.mdl, s.metadata * st.metadata / all}, {stageMDL, s.namedLock, s.named * st.metadata / all}}
+	}
 	inside := st.server - st.metadata + co.server
 	queue := min(o.serverQueue, max(0, inside-o.serverCPU))
 	if inside <= 0 {
@@ -205,14 +219,13 @@ func (r *rest) parts(exec string, of float64) []part {
 	explained := r.server + r.dbRunnable + r.runnable + r.network
 	all := []part{
 		{exec, "", r.server - r.metadata},
-		{stageMDL, metadata, r.metadata},
 		{stageDBRunnable, processors, r.dbRunnable},
 		{stageRunnable, processors, r.runnable},
 		{stageNetwork, "", r.network},
 		{stageUnexplained, "", max(0, r.total-explained)},
 	}
 	var out []part
-	for _, p := range all {
+	for _, p := range append(all, r.waits...) {
 		if p.share > 0 {
 			p.share *= of / r.total
 			out = append(out, p)

@@ -24,22 +24,38 @@ func stageWords(stage string) string {
 	return stage
 }
 
+// ResourceWords name a lock of the database in a sentence.
+func ResourceWords(resource string) string {
+	kind, name, _ := strings.Cut(resource, ":")
+	table := waits.Table(resource)
+	switch {
+	case kind == "row" && table != "":
+		return fmt.Sprintf("the lock of row %s of table %s", strings.TrimPrefix(name, table+"/"), table)
+	case kind == "row":
+		return "a row lock"
+	case resource == anyMetadata:
+		return "a metadata lock"
+	case kind == "mdl":
+		return "the metadata lock of " + name
+	case resource == anyNamed:
+		return "a named lock (GET_LOCK)"
+	case kind == "named":
+		return fmt.Sprintf("the named lock %q (GET_LOCK)", name)
+	}
+	return resource
+}
+
 // causeWords name a cause in a sentence, with its resource.
 func causeWords(c waits.Cause, resource string) string {
 	switch c {
-	case hotRow, longTransaction, gapLock:
-		if table := waits.Table(resource); table != "" {
-			return fmt.Sprintf("the lock of row %s of table %s", strings.TrimPrefix(resource, "row:"+table+"/"), table)
-		}
-		return "a row lock"
+	case hotRow, longTransaction, gapLock, metadataLock, namedLock:
+		return ResourceWords(resource)
 	case undersized, nested:
 		return "the connection pool"
 	case databaseCPU:
 		return "the CPU, of which the database has too little"
 	case runtimeCPU:
 		return "the CPU, of which this process has too little"
-	case metadataLock:
-		return "a metadata lock"
 	}
 	return c.Layer + " (" + c.Cause + ")"
 }
@@ -203,8 +219,8 @@ func (w *world) sourceOf(resource string) string {
 		return w.server.source + "; key from operations (client)"
 	case "cpu":
 		return "/proc/PID/task/*/schedstat, /sched/latencies"
-	case "mdl":
-		return "performance_schema digests SUM_LOCK_TIME"
+	case "mdl", "named":
+		return w.server.mdlSource
 	}
 	return "operations (client's clock)"
 }

@@ -31,6 +31,10 @@ import (
 //	finished OUTCOME N
 //	count METRIC{LABELS} N [FROM TO]        any counter
 //	gauge METRIC{LABELS} VALUE              read at each reading
+//	becomes METRIC{LABELS} VALUE T          a gauge from fraction T on
+//	limit CHECK COSTS                       what the server does not show
+//	cut DIGEST                              its text is as long as the server looks at
+//	clock AT OFFSET                         a comparison with the server's clock
 //	start METRIC{LABELS} VALUE              where a counter starts
 //	reset SOURCE T                          counters of a source fall to 0 at T
 //	text DIGEST STATEMENT
@@ -49,6 +53,9 @@ type synthetic struct {
 	texts      map[string]string
 	counts     []synthCount
 	gauges     map[string]float64
+	becomes    map[string][2]float64 // value, from when
+	limits     map[string]string
+	cut        map[string]bool
 	starts     map[string]float64
 	resets     map[string]float64
 	rawFile    map[string]string
@@ -79,7 +86,7 @@ const synthID = record.ID("20261130T212218Z-lock-7f3a")
 
 func parseSynthetic(t *testing.T, text string) *synthetic {
 	t.Helper()
-	s := &synthetic{phase: 1, slices: 40, texts: map[string]string{}, gauges: map[string]float64{}, starts: map[string]float64{}, resets: map[string]float64{}, rawFile: map[string]string{}, every: map[string]int{}}
+	s := &synthetic{phase: 1, slices: 40, texts: map[string]string{}, gauges: map[string]float64{}, becomes: map[string][2]float64{}, limits: map[string]string{}, cut: map[string]bool{}, starts: map[string]float64{}, resets: map[string]float64{}, rawFile: map[string]string{}, every: map[string]int{}}
 	s.run = record.Run{ID: synthID, Workload: record.Workload{Name: "lock", Strategy: "pessimistic", Args: []string{}},
 		Host: record.Host{CPUs: 2, GOMAXPROCS: 2, Process: "chokepoint"}, Servers: []record.Server{{Kind: "mysql", Flavor: "mariadb", Version: "10.11.19-MariaDB", Process: "mariadbd"}}}
 	for _, line := range strings.Split(text, "\n") {
@@ -139,7 +146,16 @@ func (s *synthetic) line(t *testing.T, line string, f []string) {
 		from, to := span(3)
 		s.counts = append(s.counts, synthCount{f[1], num(2), from, to})
 	case "gauge":
-		s.gauges[f[1]] = num(2)
+		last := len(f) - 1 // labels may hold spaces
+		s.gauges[strings.Join(f[1:last], " ")] = num(last)
+	case "becomes":
+		s.becomes[f[1]] = [2]float64{num(2), num(3)}
+	case "limit":
+		s.limits[f[1]] = rest(2)
+	case "cut":
+		s.cut[f[1]] = true
+	case "clock":
+		s.run.Clocks = append(s.run.Clocks, record.Clock{Server: "mysql", AtS: num(1), OffsetS: num(2), RTTS: 0.001})
 	case "start":
 		s.starts[f[1]] = num(2)
 	case "reset":
@@ -224,7 +240,14 @@ func (s *synthetic) write(t *testing.T, edits ...func(t *testing.T, dir string))
 	event := func(e record.Event) { w.Event(e) }
 	event(record.Event{T: 0.5, Kind: record.Phase, Text: record.PhaseIdle})
 	for d, text := range s.texts {
-		event(record.Event{T: 0.6, Kind: record.Statement, Text: text, Labels: map[string]string{"digest": d}})
+		labels := map[string]string{"digest": d}
+		if s.cut[d] {
+			labels["cut"] = "true"
+		}
+		event(record.Event{T: 0.6, Kind: record.Statement, Text: text, Labels: labels})
+	}
+	for check, costs := range s.limits {
+		event(record.Event{T: 0.7, Kind: record.Limit, Text: "found: " + check, Labels: map[string]string{"check": check, "costs": costs}})
 	}
 	if !s.unmeasured {
 		event(record.Event{T: from, Kind: record.Phase, Text: record.PhaseMeasure})
@@ -304,6 +327,9 @@ func (s *synthetic) reading(w *record.Writer, i int, at, f float64) {
 		put(c.series, v)
 	}
 	for g, v := range s.gauges {
+		if b, ok := s.becomes[g]; ok && f >= b[1] {
+			v = b[0]
+		}
 		put(g, v)
 	}
 	for _, source := range slices.Sorted(maps.Keys(batches)) {
@@ -515,6 +541,16 @@ func expect(t *testing.T, res *analysis.Result, line string, f []string) {
 			t.Fatalf("%s: no such stage in %v", line, res.Budget)
 		}
 		near("share of "+f[1], res.Budget[i].Share, f[2])
+	case "nothing": // nothing STAGE: it is not in the budget
+		if i := slices.IndexFunc(res.Budget, func(s analysis.Stage) bool { return s.Stage == f[1] }); i >= 0 {
+			t.Errorf("%s: it has %v of the time", line, res.Budget[i].Share)
+		}
+	case "blocker": // blocker THREAD BLOCKS RESOURCE
+		b := res.Locks.Blockers
+		if len(b) == 0 {
+			t.Fatalf("%s: no blockers", line)
+		}
+		same("the first blocker", fmt.Sprintf("%d %d %s", b[0].Thread, b[0].Blocks, b[0].Resource), strings.Join(f[1:4], " "))
 	case "lock": // lock DIGEST LO POINT HI
 		i := slices.IndexFunc(res.Statements, func(s analysis.Statement) bool { return s.Digest == f[1] })
 		near("lo", res.Statements[i].LockS.Lo, f[2])

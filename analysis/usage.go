@@ -15,7 +15,6 @@ var (
 	hotRow       = waits.Cause{Layer: "row_lock", Cause: "hot_row"}
 	undersized   = waits.Cause{Layer: "pool", Cause: "undersized"}
 	databaseCPU  = waits.Cause{Layer: "database", Cause: "cpu"}
-	metadataLock = waits.Cause{Layer: "database", Cause: "metadata_lock"}
 	runtimeCPU   = waits.Cause{Layer: "runtime", Cause: "cpu"}
 	runtimeMutex = waits.Cause{Layer: "runtime", Cause: "mutex"}
 	redisPool    = waits.Cause{Layer: "redis", Cause: "pool"}
@@ -252,7 +251,7 @@ func (w *world) resource(u *waits.Usage, name string) *waits.Resource {
 	switch kind, _, _ := strings.Cut(name, ":"); {
 	case name == w.cpu:
 		r.CPU, r.Capacity, r.Held, r.Foreign = true, w.machine.cpus, w.machine.ours, max(0, w.machine.busy-w.machine.ours)
-	case kind == "row" && strings.HasSuffix(name, "/*"), name == anyRow, kind == "mdl":
+	case kind == "row" && strings.HasSuffix(name, "/*"), name == anyRow, kind == "mdl", kind == "named":
 		r.Opaque = true
 	case kind == "row":
 		r.Foreign = w.graph.foreign[name] * w.length
@@ -297,6 +296,8 @@ func (w *world) causeOf(name string) waits.Cause {
 		return databaseCPU
 	case "mdl":
 		return metadataLock
+	case "named":
+		return namedLock
 	case "mutex":
 		return runtimeMutex
 	case "applock":

@@ -60,6 +60,9 @@ func (r Recorder) read(ctx context.Context, s Source) error {
 type Every struct {
 	Steps   []Step
 	Timeout time.Duration
+	// Rest is for how many times the length of a reading none follows it: what
+	// is dear to the server is read less often when it takes long.
+	Rest float64
 }
 
 // Step is a distance of readings, kept until a time of the polling.
@@ -93,7 +96,11 @@ func (r Recorder) Poll(ctx context.Context, s Source, every Every) {
 		if !sleep(ctx, due-r.Now()) {
 			return
 		}
+		from := r.Now()
 		failing = r.poll(ctx, s, every.Timeout, failing)
+		if rest := time.Duration(every.Rest * float64(r.Now()-from)); rest > step {
+			due = r.Now() + rest - every.at(r.Now()-began)
+		}
 	}
 }
 

@@ -139,6 +139,14 @@ func TestPollTable(t *testing.T) {
 			}, 800 * ms,
 			[]string{"100 read 1 took 0", "200 read 2 took 0", "300 read 3 took 250", "550 read 4 took 0", "650 read 5 took 0", "750 read 6 took 0",
 				"550 gap s: no reading for 0.250 s"}},
+		{"a reading of 30 ms is followed by a rest of 270, one of 5 ms by the grid", collectors.Every{Steps: []collectors.Step{{Every: 100 * ms}}, Timeout: 50 * ms, Rest: 9},
+			func(ctx context.Context, n int, b *record.Batch) error {
+				if n == 2 {
+					return takes(30*ms)(ctx, n, b)
+				}
+				return takes(5*ms)(ctx, n, b)
+			}, 750 * ms,
+			[]string{"100 read 1 took 5", "200 read 2 took 30", "500 read 3 took 5", "600 read 4 took 5", "700 read 5 took 5"}},
 		{"three steps", steps(time.Second, collectors.Step{Every: 10 * ms, Until: 20 * ms}, collectors.Step{Every: 25 * ms, Until: 60 * ms}, collectors.Step{Every: 100 * ms}), takes(0), 200 * ms,
 			[]string{"10 read 1 took 0", "20 read 2 took 0", "45 read 3 took 0", "70 read 4 took 0", "170 read 5 took 0"}},
 		{"a reading that hangs is a fault once, when its time is up", grid(), takes(time.Hour), 470 * ms,

@@ -34,6 +34,10 @@ type Timeline struct {
 	Measured bool
 	// Texts holds statement texts by digest.
 	Texts map[string]string
+	// Cut are the digests of statements as long as the server looks at.
+	Cut map[string]bool
+	// Limits are what a server does not show, by the name of the check.
+	Limits map[string]record.Event
 	// Events are faults, gaps and notes, in their order.
 	Events []record.Event
 	// Problems are what could not be read, and the marks found in the series.
@@ -55,6 +59,8 @@ const (
 func Load(r *record.Reader) (*Timeline, error) {
 	t := &Timeline{
 		Texts:    map[string]string{},
+		Cut:      map[string]bool{},
+		Limits:   map[string]record.Event{},
 		series:   map[string][]*Series{},
 		bySeries: map[string]*Series{},
 		times:    map[string][]float64{},
@@ -157,6 +163,9 @@ func (t *Timeline) event(e *record.Event) bool {
 		}
 	case record.Statement:
 		t.Texts[e.Labels["digest"]] = e.Text
+		t.Cut[e.Labels["digest"]] = e.Labels["cut"] != ""
+	case record.Limit:
+		t.Limits[e.Labels["check"]] = *e
 	default:
 		t.Events = append(t.Events, *e)
 	}
@@ -291,6 +300,20 @@ func (t *Timeline) Changes(metric string) []float64 {
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+// Fall is where a gauge became less from one reading to the next.
+type Fall struct{ From, To, Value float64 }
+
+// Falls are the falls of a gauge, in their order.
+func (s *Series) Falls() []Fall {
+	var out []Fall
+	for i := 1; s != nil && i < len(s.t); i++ {
+		if s.v[i] < s.v[i-1] {
+			out = append(out, Fall{s.t[i-1], s.t[i], s.v[i]})
+		}
+	}
 	return out
 }
 

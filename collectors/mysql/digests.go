@@ -3,6 +3,8 @@ package mysql
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 
 	"chokepoint/collectors/metric"
@@ -48,10 +50,19 @@ type digestRow struct {
 type digests struct {
 	server *Server
 	schema string
-	onText func(digest, text string)
+	onText func(Text)
 
-	mu   sync.Mutex
-	seen map[string]bool
+	mu    sync.Mutex
+	seen  map[string]bool
+	limit int // digestLimit, 0 before the first reading
+}
+
+// Text is the text of one digest.
+type Text struct {
+	Digest, Text string
+	// Cut tells that the text is as long as the server looks at: statements that
+	// differ only behind it are counted as one.
+	Cut bool
 }
 
 func (*digests) Name() string { return DigestsSource }
@@ -78,13 +89,17 @@ func (*digests) Metrics() []metric.Desc {
 }
 
 func (d *digests) Read(ctx context.Context, b *record.Batch) error {
-	err := each(ctx, d.server.DB, digestsQuery, []any{d.schema}, func(scan func(...any) error) error {
+	limit, err := d.textLimit(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", DigestsSource, err)
+	}
+	err = each(ctx, d.server.DB, digestsQuery, []any{d.schema}, func(scan func(...any) error) error {
 		var r digestRow
 		err := scan(&r.digest, &r.text, &r.count, &r.timer, &r.lock, &r.max, &r.errors, &r.affected, &r.sent, &r.examined)
 		if err != nil {
 			return err
 		}
-		d.tell(r.digest, r.text)
+		d.tell(Text{r.digest, r.text, textCut(r.text, limit)})
 		b.Add(float64(r.count), DigestCount, r.digest)
 		b.Add(float64(r.timer)*picoseconds, DigestTimer, r.digest)
 		b.Add(float64(r.lock)*picoseconds, DigestLock, r.digest)
@@ -101,11 +116,55 @@ func (d *digests) Read(ctx context.Context, b *record.Batch) error {
 	return nil
 }
 
-func (d *digests) tell(digest, text string) {
+func (d *digests) tell(t Text) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.seen[digest] {
-		d.seen[digest] = true
-		d.onText(digest, text)
+	if !d.seen[t.Digest] {
+		d.seen[t.Digest] = true
+		d.onText(t)
 	}
+}
+
+// textLimit asks the server once: both of its settings are fixed at its start.
+func (d *digests) textLimit(ctx context.Context) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.limit > 0 {
+		return d.limit, nil
+	}
+	vars, err := d.server.Variables(ctx)
+	d.limit = digestLimit(vars)
+	return d.limit, err
+}
+
+// defaultDigestLength is that of both flavours, in bytes of tokens.
+const defaultDigestLength = 1024
+
+// digestLimit is how many bytes of tokens of a statement the server looks at.
+func digestLimit(vars map[string]string) int {
+	limit := defaultDigestLength
+	for _, name := range []string{"max_digest_length", "performance_schema_max_digest_length"} {
+		if n, err := strconv.Atoi(vars[name]); err == nil && n > 0 && (n < limit || name == "max_digest_length") {
+			limit = n
+		}
+	}
+	return limit
+}
+
+// longestToken is an identifier of 64 characters with its head: the token that
+// did not fit was no longer, except for names beyond ASCII.
+const longestToken = 4 + 64
+
+// textCut tells whether a digest's text fills the room for tokens, so that it
+// may have been cut; servers leave no mark of it. A token takes two bytes, an
+// identifier two more and its name (sql_digest_storage of both flavours).
+func textCut(text string, limit int) bool {
+	bytes := 0
+	for token := range strings.FieldsSeq(text) {
+		bytes += 2
+		if strings.HasPrefix(token, "`") {
+			bytes += 2 + len(strings.Trim(token, "`"))
+		}
+	}
+	return bytes > limit-longestToken
 }

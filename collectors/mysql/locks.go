@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"chokepoint/collectors/metric"
 	"chokepoint/collectors/record"
@@ -16,6 +17,36 @@ const (
 	LockBlockers = "mysql.lock.blockers"
 	LockSamples  = "mysql.lock.samples"
 )
+
+// statementLimit is how long the server may work on one sample.
+const statementLimit = 500 * time.Millisecond
+
+// limited lets the server itself end a SELECT that takes too long: a client
+// that goes away does not end it.
+func (s *Server) limited(query string) string {
+	rest := strings.TrimPrefix(query, "SELECT")
+	if s.Flavor == MariaDB {
+		return fmt.Sprintf("SET STATEMENT max_statement_time=%g FOR SELECT%s", statementLimit.Seconds(), rest)
+	}
+	return fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */%s", statementLimit.Milliseconds(), rest)
+}
+
+// lockGraphSafe tells whether the lock tables can be read without stopping all
+// transactions meanwhile: until 8.0.40, 8.4.3 and 9.1.0 MySQL held a global
+// latch (bugs 111082 and 112035). MariaDB keeps a copy for its readers.
+func (s *Server) lockGraphSafe() bool {
+	if s.Flavor == MariaDB {
+		return true
+	}
+	switch v := s.Version; {
+	case v.less(Version{8, 1, 0}):
+		return !v.less(Version{8, 0, 40})
+	case v.less(Version{8, 5, 0}):
+		return !v.less(Version{8, 4, 3})
+	default:
+		return !v.less(Version{9, 1, 0})
+	}
+}
 
 // ProgramName is the connection attribute by which the load's own connections
 // are told from others.
@@ -55,7 +86,8 @@ type lockEdge struct {
 
 // Locks samples who waits for whom. INNODB_TRX and its like are refreshed only
 // if nobody read them for 100 ms, so there is one poller, and it reads no
-// oftener than every 250 ms.
+// oftener than every 250 ms. Where reading is unsafe it reads nothing; Findings
+// say so.
 type Locks struct{ Server *Server }
 
 // Name implements collectors.Source.
@@ -75,6 +107,9 @@ func (Locks) Metrics() []metric.Desc {
 
 // Read samples the graph.
 func (s Locks) Read(ctx context.Context, b *record.Batch) error {
+	if !s.Server.lockGraphSafe() {
+		return nil
+	}
 	edges, err := s.edges(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", LocksSource, err)
@@ -83,21 +118,14 @@ func (s Locks) Read(ctx context.Context, b *record.Batch) error {
 	if len(edges) == 0 {
 		return nil
 	}
-	ours, err := s.ours(ctx)
+	ours, err := s.Server.loadThreads(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", LocksSource, err)
 	}
 	waiters := map[[4]string]int{}
 	for _, e := range edges {
 		waiters[[4]string{e.table, e.index, e.key, e.mode}] = max(waiters[[4]string{e.table, e.index, e.key, e.mode}], e.waiters)
-		owner := "foreign"
-		switch {
-		case len(ours) == 0:
-			owner = "unknown" // the server does not keep connection attributes
-		case ours[e.thread]:
-			owner = "load"
-		}
-		b.Add(float64(e.waiters), LockBlockers, e.table, e.index, e.key, owner, fmt.Sprint(e.thread), short(e.query), fmt.Sprintf("%.0f", e.age))
+		b.Add(float64(e.waiters), LockBlockers, e.table, e.index, e.key, ours.owner(e.thread), fmt.Sprint(e.thread), short(e.query), fmt.Sprintf("%.0f", e.age))
 	}
 	for k, n := range waiters {
 		b.Add(float64(n), LockWaiters, k[0], k[1], k[2], k[3])
@@ -116,9 +144,23 @@ func short(query string) string {
 	return query
 }
 
-func (s Locks) ours(ctx context.Context) (map[int64]bool, error) {
-	out := map[int64]bool{}
-	err := each(ctx, s.Server.DB, oursQuery, nil, func(scan func(...any) error) error {
+// threads are connections by their id.
+type threads map[int64]bool
+
+// owner says whose a connection is: these are the load's.
+func (t threads) owner(id int64) string {
+	switch {
+	case len(t) == 0:
+		return "unknown" // the server does not keep connection attributes
+	case t[id]:
+		return "load"
+	}
+	return "foreign"
+}
+
+func (s *Server) loadThreads(ctx context.Context) (threads, error) {
+	out := threads{}
+	err := each(ctx, s.DB, oursQuery, nil, func(scan func(...any) error) error {
 		var id int64
 		err := scan(&id)
 		out[id] = true
@@ -132,7 +174,7 @@ func (s Locks) edges(ctx context.Context) ([]lockEdge, error) {
 		return s.edgesMariaDB(ctx)
 	}
 	var out []lockEdge
-	err := each(ctx, s.Server.DB, locksQueryMySQL, nil, func(scan func(...any) error) error {
+	err := each(ctx, s.Server.DB, s.Server.limited(locksQueryMySQL), nil, func(scan func(...any) error) error {
 		var e lockEdge
 		var schema string
 		err := scan(&schema, &e.table, &e.index, &e.key, &e.mode, &e.thread, &e.query, &e.age, &e.waiters)
@@ -149,7 +191,7 @@ func (s Locks) edgesMariaDB(ctx context.Context) ([]lockEdge, error) {
 	holders := map[string][]lockEdge{}
 	waiters := map[string]map[int64]bool{}
 	modes := map[string]string{}
-	err := each(ctx, s.Server.DB, locksQueryMariaDB, nil, func(scan func(...any) error) error {
+	err := each(ctx, s.Server.DB, s.Server.limited(locksQueryMariaDB), nil, func(scan func(...any) error) error {
 		var e lockEdge
 		var id string
 		var waits bool

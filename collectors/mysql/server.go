@@ -6,6 +6,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -48,6 +49,13 @@ func ParseVersion(s string) (flavor string, v Version, err error) {
 	return flavor, v, nil
 }
 
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
+
+// less tells whether v is before w.
+func (v Version) less(w Version) bool {
+	return cmp.Or(cmp.Compare(v.Major, w.Major), cmp.Compare(v.Minor, w.Minor), cmp.Compare(v.Patch, w.Patch)) < 0
+}
+
 // Server is the observer's view of one server.
 type Server struct {
 	DB      *sql.DB
@@ -84,8 +92,8 @@ func Connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 }
 
 // Sources are those that read what a load in the given schema does. onText
-// is told the text of each digest once, when it is first seen.
-func (s *Server) Sources(schema string, onText func(digest, text string)) []collectors.Source {
+// is told of each digest once, when it is first seen.
+func (s *Server) Sources(schema string, onText func(Text)) []collectors.Source {
 	return []collectors.Source{
 		&digests{server: s, schema: schema, onText: onText, seen: map[string]bool{}},
 		status{s},
@@ -97,7 +105,7 @@ func (s *Server) Sources(schema string, onText func(digest, text string)) []coll
 
 // variables are the settings that a reader of a record may need.
 const variablesQuery = `SHOW GLOBAL VARIABLES WHERE Variable_name IN (
-	'performance_schema', 'performance_schema_digests_size', 'max_digest_length',
+	'performance_schema', 'performance_schema_digests_size', 'max_digest_length', 'performance_schema_max_digest_length',
 	'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'innodb_doublewrite',
 	'innodb_lock_wait_timeout', 'innodb_deadlock_detect', 'innodb_buffer_pool_size',
 	'transaction_isolation', 'tx_isolation', 'autocommit', 'max_connections', 'thread_handling',

@@ -42,7 +42,7 @@ func TestVersionRoundTrip(t *testing.T) {
 func TestDescriptions(t *testing.T) {
 	server := &mysql.Server{}
 	seen := map[string]bool{}
-	for _, s := range append(server.Sources("x", nil), mysql.Ping{Server: server}, mysql.Locks{Server: server}) {
+	for _, s := range append(server.Sources("x", nil), mysql.Ping{Server: server}, mysql.Locks{Server: server}, mysql.MetadataLocks{Server: server}) {
 		if !strings.HasPrefix(s.Name(), "mysql.") {
 			t.Errorf("source %q", s.Name())
 		}
@@ -196,10 +196,10 @@ func otherSchemas(t *testing.T, s stage) {
 // textsOnce: a text is told when its digest is first seen, and then no more.
 func textsOnce(t *testing.T, s stage) {
 	told := map[string]int{}
-	src := s.server.Sources(schema, func(digest, text string) {
-		told[digest]++
-		if digest == "" || text == "" && digest != mysql.Overflow {
-			t.Errorf("digest %q has text %q", digest, text)
+	src := s.server.Sources(schema, func(x mysql.Text) {
+		told[x.Digest]++
+		if x.Digest == "" || x.Text == "" && x.Digest != mysql.Overflow || x.Cut {
+			t.Errorf("digest %q has text %q, cut %v", x.Digest, x.Text, x.Cut)
 		}
 	})[0]
 	for range 3 {

@@ -183,8 +183,12 @@ const (
 	Gap = "gap"
 	// Note is something a reader of the record must know.
 	Note = "note"
-	// Statement gives the text of a statement digest; Labels has "digest".
+	// Statement gives the text of a statement digest; Labels has "digest", and
+	// "cut" if statements that differ only behind the text are counted as one.
 	Statement = "statement"
+	// Limit is something of a server that the record cannot show whole; Labels
+	// has "check", a stable name, and "costs", what cannot be said for it.
+	Limit = "limit"
 )
 
 // Phases of a run, in their order.

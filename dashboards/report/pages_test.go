@@ -32,7 +32,7 @@ func extreme() *analysis.Result {
 		{Text: "COMMIT", Count: 1, MeanS: 26e-6, MaxS: nan, Share: 0.4, LockMethod: "exact"},
 		{Text: "shown for its errors", Count: 1, Errors: 1},
 	}
-	r.Locks.Blockers = []analysis.Blocker{{Thread: 7, Query: "UPDATE `stock` SET `quantity` = ?", AgeS: 12.3, Blocks: 99}}
+	r.Locks.Blockers = []analysis.Blocker{{Thread: 7, Resource: "row:stock/1", Query: "UPDATE `stock` SET `quantity` = ?", AgeS: 12.3, Blocks: 99}}
 	for range 7 {
 		r.Locks.HotRows = append(r.Locks.HotRows, analysis.HotRow{Table: "a_table_with_a_very_long_name", Key: "9000000001", WaitersMean: 0.5, WaitersMax: 9876.5, Utilisation: analysis.Interval{0, 1}})
 	}

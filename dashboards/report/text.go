@@ -260,6 +260,9 @@ func (t *text) locks(r *analysis.Result) {
 		t.wrap("  ", "    ", fmt.Sprintf("hot row %s of %s: %s waiting on average (at most %s in a slice), held %s to %s of the time",
 			h.Key, h.Table, number(h.WaitersMean), number(h.WaitersMax), percent(h.Utilisation[0]), percent(h.Utilisation[1])))
 	}
+	for _, m := range l.Metadata {
+		t.wrap("  ", "    ", fmt.Sprintf("%s: %s waiting on average", analysis.ResourceWords(m.Resource), number(m.WaitersMean)))
+	}
 	for _, b := range l.Blockers {
 		whose := "of this load"
 		if b.Foreign {
@@ -269,7 +272,8 @@ func (t *text) locks(r *analysis.Result) {
 		if query == "" {
 			query = "no statement at the moment"
 		}
-		t.wrap("  ", "    ", fmt.Sprintf("blocker: thread %d, %s, up to %s old, blocks up to %d: %s", b.Thread, whose, seconds(b.AgeS), b.Blocks, query))
+		t.wrap("  ", "    ", fmt.Sprintf("blocker: thread %d, %s, has %s, up to %s old, blocks up to %d: %s",
+			b.Thread, whose, analysis.ResourceWords(b.Resource), seconds(b.AgeS), b.Blocks, query))
 	}
 	t.wrap("  ", "    ", fmt.Sprintf("deadlocks %s, lock wait timeouts %s", number(l.Deadlocks), number(l.Timeouts)))
 }

@@ -103,6 +103,7 @@ func mysqldArguments(f Flavor, dir string, o Options) []string {
 	} else {
 		args = append(args,
 			"--secure-file-priv="+filepath.Join(dir, "tmp"),
+			"--performance-schema-instrument=wait/lock/metadata/sql/mdl=ON", // off by default, on MySQL on
 			"--skip-ssl") // else 11.4 and later make a key at each start
 	}
 	return append(args, o.arguments()...)

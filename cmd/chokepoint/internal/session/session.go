@@ -193,9 +193,15 @@ func pingReading() collectors.Every {
 }
 
 // locksReading leaves the server's lock tables their rest: they are refreshed
-// only if nobody read them for 100 ms.
+// only if nobody read them for 100 ms. With hundreds of waiters a reading takes
+// some 50 ms of the server's time, so they take a tenth of it at most.
 func locksReading() collectors.Every {
-	return collectors.Every{Steps: []collectors.Step{{Every: 250 * time.Millisecond}}, Timeout: time.Second}
+	return collectors.Every{Steps: []collectors.Step{{Every: 250 * time.Millisecond}}, Timeout: time.Second, Rest: 9}
+}
+
+// lockSources sample who waits for whom.
+func (s *session) lockSources() []collectors.Source {
+	return []collectors.Source{mysql.Locks{Server: s.server}, mysql.MetadataLocks{Server: s.server}}
 }
 
 // poll reads the sources until ctx ends; the function that it returns waits
@@ -266,7 +272,7 @@ func (s *session) measure(ctx, polling context.Context) {
 	fine, stop := context.WithCancel(polling)
 	wait := s.poll(fine, []collectors.Source{ops}, operationsReading())
 	waitPings := s.poll(fine, []collectors.Source{mysql.Ping{Server: s.server}}, pingReading())
-	waitLocks := s.poll(fine, []collectors.Source{mysql.Locks{Server: s.server}}, locksReading())
+	waitLocks := s.poll(fine, s.lockSources(), locksReading())
 	lat := newLatencies(s.w, s.now)
 	flushing := lat.flushEverySecond(fine)
 	l := s.load()
@@ -365,18 +371,46 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	s.meter = workloads.NewMeter(s.now)
 	s.makeSources()
+	limits, err := s.server.Findings(ctx)
+	if err != nil {
+		return err
+	}
+	s.tellLimits("mysql", limits)
 	return s.completeRun(ctx)
 }
 
 func (s *session) makeSources() {
-	s.sources = s.server.Sources(Schema, func(digest, text string) {
-		s.w.Event(record.Event{T: s.now().Seconds(), Kind: record.Statement, Source: mysql.DigestsSource, Text: text, Labels: map[string]string{"digest": digest}})
-	})
+	s.sources = s.server.Sources(Schema, s.tellText)
 	processes := []host.Process{{Name: process, PID: os.Getpid()}}
 	if name := s.serverProcess(); name != "" {
 		processes = append(processes, host.Process{Name: name, PID: s.env.MySQL.PID})
 	}
 	s.sources = append(s.sources, pool.Source{DB: s.pool.DB, Label: "mysql"}, goruntime.Source{}, host.Source{Processes: processes})
+}
+
+// tellText writes the text of a digest into the record.
+func (s *session) tellText(x mysql.Text) {
+	labels := map[string]string{"digest": x.Digest}
+	if x.Cut {
+		labels["cut"] = "true"
+	}
+	s.w.Event(record.Event{T: s.now().Seconds(), Kind: record.Statement, Source: mysql.DigestsSource, Text: x.Text, Labels: labels})
+}
+
+// seenInData are findings that a run's own readings tell better: whether they
+// touch its statements.
+func seenInData() []string {
+	return []string{"digest_table", "digest_length", "prepared_statements", "connections"}
+}
+
+// tellLimits writes down what the server does not show.
+func (s *session) tellLimits(source string, all []collectors.Finding) {
+	for _, f := range all {
+		if f.State != collectors.Visible && !slices.Contains(seenInData(), f.Check) {
+			s.w.Event(record.Event{T: s.now().Seconds(), Kind: record.Limit, Source: source, Text: f.Found,
+				Labels: map[string]string{"check": f.Check, "costs": f.Costs}})
+		}
+	}
 }
 
 // serverProcess is the name for the server's process, empty if it is not here.
@@ -399,8 +433,8 @@ func (s *session) completeRun(ctx context.Context) error {
 		Process: s.serverProcess(), Schema: Schema, Variables: vars}
 	return s.w.Update(func(r *record.Run) {
 		r.Servers = append(r.Servers, srv)
-		r.Metrics = slices.Concat(operations.Source{}.Metrics(), mysql.Ping{}.Metrics(), mysql.Locks{}.Metrics())
-		for _, src := range s.sources {
+		r.Metrics = slices.Concat(operations.Source{}.Metrics(), mysql.Ping{}.Metrics())
+		for _, src := range slices.Concat(s.sources, s.lockSources()) {
 			r.Metrics = append(r.Metrics, src.Metrics()...)
 		}
 	})

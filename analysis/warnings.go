@@ -1,0 +1,183 @@
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"chokepoint/collectors/record"
+)
+
+func (w *world) warnings() []string {
+	out := []string{}
+	if s := w.run.Status(); s != record.Complete {
+		out = append(out, map[string]string{
+			record.Killed:      "the run was killed: what was recorded until then is analysed",
+			record.Interrupted: "the run was interrupted before its planned end",
+		}[s])
+	}
+	for _, s := range w.run.Servers {
+		if s.Sandbox && s.Variables["innodb_flush_log_at_trx_commit"] == "0" {
+			out = append(out, fmt.Sprintf("durability is off on the sandbox's %s (innodb_flush_log_at_trx_commit=0): commits here are faster than a real server's", s.Flavor))
+		}
+	}
+	out = append(out, w.limitWarnings()...)
+	out = append(out, w.digestWarnings()...)
+	out = append(out, w.restartWarnings()...)
+	out = append(out, w.clockWarnings()...)
+	out = append(out, w.stallWarnings()...)
+	out = append(out, w.eventWarnings()...)
+	for _, p := range w.t.Problems {
+		out = append(out, p.Error())
+	}
+	if e := w.run.End; e != nil && e.Error != "" {
+		out = append(out, e.Error)
+	}
+	return out
+}
+
+// together is within what time events of one kind are told in one line.
+const together = 1.0
+
+// eventWarnings tell faults, gaps and notes, those of several sources that come
+// together in one line.
+func (w *world) eventWarnings() []string {
+	var out []string
+	told := make([]bool, len(w.t.Events))
+	for i, first := range w.t.Events {
+		if told[i] || first.Kind == record.Note && first.T < w.t.From {
+			continue
+		}
+		sources := []string{first.Source}
+		for j := i + 1; j < len(w.t.Events); j++ {
+			if e := w.t.Events[j]; e.Kind == first.Kind && e.T-first.T <= together {
+				told[j] = true
+				if !slices.Contains(sources, e.Source) {
+					sources = append(sources, e.Source)
+				}
+			}
+		}
+		text := strings.TrimPrefix(first.Text, first.Source+": ")
+		out = append(out, fmt.Sprintf("%s at %.1f s: %s: %s", first.Kind, first.T, strings.Join(sources, ", "), text))
+	}
+	return out
+}
+
+// stall is for how long no operation may end before it is told.
+const stall = 1.0
+
+// stallWarnings tell the times in which no operation ended.
+func (w *world) stallWarnings() []string {
+	var out []string
+	from := w.t.From
+	for _, at := range w.t.Changes(opFinished) {
+		if at-from > stall {
+			out = append(out, fmt.Sprintf("no operation ended between %.1f and %.1f s: the server, or this process, stood still", from, at))
+		}
+		from = at
+	}
+	if n := w.outcome("connection_lost") + w.outcome("commit_unknown"); n > 0 {
+		out = append(out, fmt.Sprintf("%.0f operations lost their connection: the server went away, or closed it", n))
+	}
+	if w.t.To-from > stall {
+		out = append(out, fmt.Sprintf("no operation ended from %.1f s to the end at %.1f s", from, w.t.To))
+	}
+	return out
+}
+
+// outcome counts the operations of the measured phase that ended so.
+func (w *world) outcome(name string) float64 {
+	n := 0.0
+	for _, s := range w.t.All(opFinished) {
+		if s.Labels[1] == name {
+			n += w.t.Delta(s)
+		}
+	}
+	return n
+}
+
+// limitWarnings tell what the server does not show, and what that costs.
+func (w *world) limitWarnings() []string {
+	var out []string
+	for _, check := range slices.Sorted(maps.Keys(w.t.Limits)) {
+		e := w.t.Limits[check]
+		out = append(out, fmt.Sprintf("%s: %s (`chokepoint doctor` says what mends it)", e.Text, e.Labels["costs"]))
+	}
+	return out
+}
+
+// digestWarnings tell where the digests do not hold all statements.
+func (w *world) digestWarnings() []string {
+	var out []string
+	if !w.server.known {
+		if len(w.t.Limits) > 0 {
+			return nil // they say why
+		}
+		return []string{"no statement digests were read: the time inside statements cannot be split"}
+	}
+	for _, d := range w.server.digests {
+		switch {
+		case d.id == digestOverflow:
+			out = append(out, fmt.Sprintf("the server's digest table is full: %.0f statements stand in one row without a text (raise performance_schema_digests_size)", d.count))
+		case w.t.Cut[d.id]:
+			out = append(out, fmt.Sprintf("a statement is as long as the server looks at (max_digest_length): those that differ only behind that are one, with %.0f executions: %s", d.count, beginning(d.text)))
+		}
+	}
+	if lost := w.t.Delta(w.t.Get(digestLost)); lost > 0 {
+		out = append(out, fmt.Sprintf("%.0f statements have no digest row: the digest table is full", lost))
+	}
+	if n := w.t.Delta(w.t.Get(statementCount, executeStatement)); n > 0 && w.server.flavor == flavorMariaDB {
+		seconds := w.t.Delta(w.t.Get(statementTimer, executeStatement))
+		out = append(out, fmt.Sprintf("MariaDB's digests are blind to prepared statements: %.0f executions, %.3f s, stand in no digest (use interpolateParams=true)", n, seconds))
+	}
+	return out
+}
+
+// beginning is enough of a statement to know it by.
+func beginning(text string) string {
+	const enough = 60
+	if r := []rune(text); len(r) > enough {
+		return string(r[:enough]) + "..."
+	}
+	return text
+}
+
+// restartWarnings tell where the server's uptime fell: it was started anew, or
+// its clock was set back.
+func (w *world) restartWarnings() []string {
+	var out []string
+	for _, f := range w.t.Get(uptime).Falls() {
+		if f.Value <= f.To-f.From+uptimeSlack {
+			out = append(out, fmt.Sprintf("the server was restarted between %.1f and %.1f s: what it had counted since the reading before that is lost", f.From, f.To))
+			continue
+		}
+		out = append(out, fmt.Sprintf("the server's uptime fell to %.0f s between %.1f and %.1f s without a restart: its clock was set back", f.Value, f.From, f.To))
+	}
+	return out
+}
+
+// uptimeSlack: uptime is in whole seconds, and a server may have started
+// somewhat before it answered.
+const uptimeSlack = 3
+
+// clockJump is from what change of the difference between two clocks on one of
+// them was set: clocks drift by less than a millisecond a second.
+const clockJump = 0.25
+
+// clockWarnings tell of a clock that was set. The record's own times are of a
+// clock that cannot be set.
+func (w *world) clockWarnings() []string {
+	var out []string
+	last := map[string]record.Clock{}
+	for _, c := range w.run.Clocks {
+		before, ok := last[c.Server]
+		last[c.Server] = c
+		if moved := c.OffsetS - before.OffsetS; ok && math.Abs(moved) > clockJump+c.RTTS+before.RTTS {
+			out = append(out, fmt.Sprintf("the clocks of this machine and of %s moved by %.1f s against each other between %.1f and %.1f s: one of them was set (times in this report are not affected)",
+				c.Server, moved, before.AtS, c.AtS))
+		}
+	}
+	return out
+}

@@ -34,6 +34,10 @@ type lockGraph struct {
 	gaps    float64            // of them for gaps or insert intentions
 	longest float64            // waiter-samples of the one old transaction with most
 	blocker []Blocker          // the one with most waiter-samples first
+	// metadata is the share of the samples in which somebody waited for the
+	// resource, a metadata or named lock, and so somebody had it; strange is the
+	// part of it in which that was not the load.
+	metadata, strange map[string]float64
 }
 
 // oldTransaction is the age, in seconds, from which a transaction that blocks
@@ -42,7 +46,8 @@ type lockGraph struct {
 const oldTransaction = 2
 
 func readLockGraph(t *timeline.Timeline) lockGraph {
-	g := lockGraph{index: map[string]string{}, foreign: map[string]float64{}}
+	g := lockGraph{index: map[string]string{}, foreign: map[string]float64{}, metadata: map[string]float64{}, strange: map[string]float64{}}
+	g.readMetadata(t)
 	g.samples = float64(len(t.During(t.Get(lockSamples))))
 	for _, s := range t.All(lockWaiters) {
 		table, index, key, mode := s.Labels[0], s.Labels[1], s.Labels[2], s.Labels[3]

@@ -11,6 +11,7 @@ import (
 const (
 	metadataWaiters  = "mysql.metadata_lock.waiters"
 	metadataBlockers = "mysql.metadata_lock.blockers"
+	metadataSamples  = "mysql.metadata_lock.samples"
 	userLevelLock    = "USER LEVEL LOCK" // the type of a named lock
 )
 
@@ -84,4 +85,21 @@ func metadataResource(kind, object string) string {
 		return "named:" + object
 	}
 	return "mdl:" + object
+}
+
+// readMetadata finds for how much of the time the metadata and named locks that
+// somebody waits for were in use, and by whom.
+func (g *lockGraph) readMetadata(t *timeline.Timeline) {
+	samples := float64(len(t.During(t.Get(metadataSamples))))
+	if samples < minSamples {
+		return
+	}
+	for _, s := range t.All(metadataWaiters) {
+		g.metadata[metadataResource(s.Labels[0], s.Labels[1])] += float64(len(t.During(s))) / samples
+	}
+	for _, s := range t.All(metadataBlockers) {
+		if r := metadataResource(s.Labels[0], s.Labels[1]); s.Labels[2] == foreignOwner {
+			g.strange[r] = min(g.metadata[r], g.strange[r]+float64(len(t.During(s)))/samples)
+		}
+	}
 }

@@ -251,8 +251,12 @@ func (w *world) resource(u *waits.Usage, name string) *waits.Resource {
 	switch kind, _, _ := strings.Cut(name, ":"); {
 	case name == w.cpu:
 		r.CPU, r.Capacity, r.Held, r.Foreign = true, w.machine.cpus, w.machine.ours, max(0, w.machine.busy-w.machine.ours)
-	case kind == "row" && strings.HasSuffix(name, "/*"), name == anyRow, kind == "mdl", kind == "named":
+	case kind == "row" && strings.HasSuffix(name, "/*"), name == anyRow:
 		r.Opaque = true
+	case kind == "mdl", kind == "named":
+		r.Opaque = w.graph.metadata[name] == 0 // nobody was seen to have it
+		r.Foreign = w.graph.strange[name] * w.length
+		r.Held = w.graph.metadata[name]*w.length - r.Foreign
 	case kind == "row":
 		r.Foreign = w.graph.foreign[name] * w.length
 		r.Cause = w.graph.rowCause(r.Held, name, w.length)

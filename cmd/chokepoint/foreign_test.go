@@ -4,11 +4,17 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/google/go-cmp/cmp"
+
+	"chokepoint/collectors/record"
+	"chokepoint/dashboards/report"
 	"chokepoint/workloads/sandbox"
 	"chokepoint/workloads/sandbox/sandboxtest"
 )
@@ -38,43 +44,130 @@ func testLiveForeignServer(t *testing.T, flavor sandbox.Flavor) {
 	exec("GRANT PROCESS ON *.* TO load_user@localhost")
 	exec("GRANT SELECT ON performance_schema.* TO load_user@localhost")
 
+	before := inventory(t, root)
 	cfg := sb.MySQL().Config()
 	cfg.User, cfg.Passwd = "load_user", secret
 	runs := t.TempDir()
-	try := func(dsn string, args ...string) (string, int) {
+	at := func(dsn string, args ...string) (string, int) {
 		t.Helper()
 		var out bytes.Buffer
 		getenv := func(key string) string { return map[string]string{dsnVariable: dsn}[key] }
-		code := run(context.Background(), world{getenv, &out, &out}, append([]string{"run", "lock", "--runs", runs, "--concurrency", "50", "--requests", "3000"}, args...))
+		code := run(context.Background(), world{getenv, &out, &out}, args)
 		if strings.Contains(out.String(), secret) {
 			t.Errorf("the password is printed: %s", out.String())
 		}
 		return out.String(), code
 	}
+	try := func(dsn string, args ...string) (string, int) {
+		t.Helper()
+		return at(dsn, append([]string{"run", "lock", "--runs", runs, "--concurrency", "50", "--requests", "3000"}, args...)...)
+	}
 	if out, code := try(cfg.FormatDSN()); code != exitUsage || !strings.Contains(out, "--allow-load") {
 		t.Errorf("without --allow-load: exit %d, %s", code, out)
 	}
-	if out, code := try(cfg.FormatDSN(), "--allow-load"); code != exitOK || !strings.Contains(out, "VERDICT  row_lock/hot_row") {
+	if out, code := try(cfg.FormatDSN(), "--allow-load"); code != exitOK || !strings.Contains(out, "VERDICT  row_lock/hot_row") || strings.Contains(out, "chokepoint doctor") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 	wrong := cfg.Clone()
 	wrong.Passwd = secret + "x"
-	if out, code := try(wrong.FormatDSN(), "--allow-load"); code != exitError || !strings.Contains(out, "Access denied") {
+	if out, code := try(wrong.FormatDSN(), "--allow-load"); code != exitError || !strings.Contains(out, "does not accept the user and password") {
 		t.Errorf("with a wrong password: exit %d, %s", code, out)
 	}
 	if out, code := try("load_user:"+secret+"@nonsense", "--allow-load"); code != exitUsage {
 		t.Errorf("with a broken DSN: exit %d, %s", code, out)
 	}
+	if out, code := at("", "run", "lock", "--allow-load", "--mysql-dsn", "u:"+"hunter2"+"@tcp(127.0.0.1:1)/"); code != exitUsage || !strings.Contains(out, "list of processes") || strings.Contains(out, "hunter2") {
+		t.Errorf("with a password on the command line: exit %d, %s", code, out)
+	}
 	nowhere(t, runs, secret)
 
+	// Two at once would drop each other's table.
+	hold, err := root.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.ExecContext(t.Context(), "DO GET_LOCK('chokepoint_lock', 5)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run", "lock", "--allow-load", "--runs", runs}, {"clean"}} {
+		if out, code := at(cfg.FormatDSN(), args...); code != exitError || !strings.Contains(out, "another chokepoint is working") {
+			t.Errorf("%v beside another run: exit %d, %s", args, code, out)
+		}
+	}
+	if _, err := hold.ExecContext(t.Context(), "DO RELEASE_LOCK('chokepoint_lock')"); err != nil {
+		t.Fatal(err)
+	}
+
+	// What runs leave is removed, and nothing else.
+	exec("CREATE DATABASE chokepoint_notes")
+	exec("CREATE TABLE chokepoint_notes.mine (n INT)")
+	if out, code := at(cfg.FormatDSN(), "clean"); code != exitOK || !strings.Contains(out, "dropped schema chokepoint_lock\n") || !strings.Contains(out, "left schema chokepoint_notes alone") {
+		t.Errorf("clean: exit %d, %s", code, out)
+	}
+	if out, code := at(cfg.FormatDSN(), "clean"); code != exitOK || !strings.Contains(out, "nothing of ours") {
+		t.Errorf("clean again: exit %d, %s", code, out)
+	}
+	exec("DROP DATABASE chokepoint_notes")
+	if d := cmp.Diff(before, inventory(t, root)); d != "" {
+		t.Errorf("the server is not as it was: %s", d)
+	}
+
 	// A schema of that name that is not ours is left alone.
-	exec("DROP DATABASE chokepoint_lock")
 	exec("CREATE DATABASE chokepoint_lock")
 	exec("CREATE TABLE chokepoint_lock.stock (mine INT)")
 	if out, code := try(cfg.FormatDSN(), "--allow-load"); code != exitError || !strings.Contains(out, "it is not ours") {
 		t.Errorf("with somebody's schema: exit %d, %s", code, out)
 	}
 	exec("SELECT mine FROM chokepoint_lock.stock")
+	if r := latest(t, runs); r.Run().Status() != record.Complete {
+		t.Errorf("runs that could not begin left a record: %s", r.Run().ID)
+	}
+	testDoctor(t, at, cfg, exec)
+}
+
+// testDoctor: without rights the doctor says so and what to enter; with that,
+// nothing is missing.
+func testDoctor(t *testing.T, at func(string, ...string) (string, int), cfg *mysql.Config, exec func(string)) {
+	t.Helper()
+	exec("CREATE USER blind@localhost IDENTIFIED BY " + quoted(secret))
+	blind := cfg.Clone()
+	blind.User = "blind"
+	out, code := at(blind.FormatDSN(), "doctor", "--output", "json")
+	var got struct{ Subjects []report.Subject }
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitOK || len(got.Subjects) != 2 {
+		t.Fatalf("doctor: exit %d, %v, %s", code, err, out)
+	}
+	fixes := 0
+	for _, f := range got.Subjects[0].Findings {
+		for _, statement := range f.Fix {
+			exec(statement)
+			fixes++
+		}
+	}
+	if out, code = at(blind.FormatDSN(), "doctor"); code != exitOK || fixes == 0 || strings.Contains(out, "missing ") || strings.Contains(out, "limited ") {
+		t.Errorf("doctor, with what it asked for: exit %d, %s", code, out)
+	}
+}
+
+// inventory is all that a server holds: schemas, tables, accounts.
+func inventory(t *testing.T, db *sql.DB) []string {
+	t.Helper()
+	rows, err := db.Query(`SELECT CONCAT('schema ', SCHEMA_NAME) AS x FROM information_schema.SCHEMATA
+		UNION ALL SELECT CONCAT('table ', TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.TABLES
+		UNION ALL SELECT CONCAT('account ', User, '@', Host) FROM mysql.user ORDER BY x`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 func quoted(s string) string {

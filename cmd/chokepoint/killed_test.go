@@ -24,17 +24,19 @@ var kills = flag.Int("kills", 5, "how many runs TestLiveKilled kills")
 // else.
 func TestLiveKilled(t *testing.T) {
 	sandboxtest.Start(t, sandbox.Options{}) // skips where there are no servers
-	bin := filepath.Join(t.TempDir(), "chokepoint")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	bin := binary(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range *kills {
 		runs := t.TempDir()
 		killedAt := startAndKill(t, bin, runs, time.Duration(rnd.IntN(2000))*time.Millisecond)
 		checkKilled(t, runs, killedAt)
 	}
-	// The next start leaves nothing of them.
+	nothingLeft(t)
+}
+
+// nothingLeft starts a sandbox, which removes what others have left, and looks.
+func nothingLeft(t *testing.T) {
+	t.Helper()
 	sb := sandboxtest.Start(t, sandbox.Options{})
 	own := filepath.Dir(sb.MySQL().Socket)
 	for _, p := range serverProcesses(t) {
@@ -49,32 +51,15 @@ func TestLiveKilled(t *testing.T) {
 // returns when.
 func startAndKill(t *testing.T, bin, runs string, after time.Duration) time.Time {
 	t.Helper()
-	cmd := exec.Command(bin, "run", "lock", "--concurrency", "50", "--duration", "60s", "--warmup", "200ms", "--runs", runs)
-	if err := cmd.Start(); err != nil {
+	s := start(t, exec.Command(bin, "run", "lock", "--concurrency", "50", "--duration", "60s", "--warmup", "200ms", "--runs", runs))
+	s.measuring(t, runs)
+	<-time.After(after)
+	at := time.Now()
+	if err := s.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	var fuse <-chan time.Time
-	for {
-		select {
-		case err := <-ended:
-			t.Fatalf("the run ended by itself: %v", err)
-		case <-tick.C:
-			if fuse == nil && measuring(runs) {
-				fuse = time.After(after)
-			}
-		case <-fuse:
-			at := time.Now()
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			<-ended
-			return at
-		}
-	}
+	<-s.ended
+	return at
 }
 
 func measuring(runs string) bool {

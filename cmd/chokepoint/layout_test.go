@@ -25,7 +25,7 @@ func mayImport() map[string][]string {
 		"workloads/sandbox":     {"workloads/sandbox"},
 		"workloads/lock":        {"workloads"},
 		"analysis":              {"analysis", "collectors/metric", "collectors/record"},
-		"dashboards/report":     {"analysis", "collectors/record"},
+		"dashboards/report":     {"analysis", "collectors", "collectors/record"},
 		"cmd/chokepoint":        {""},
 	}
 }

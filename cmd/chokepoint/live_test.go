@@ -59,9 +59,10 @@ type page struct {
 	}
 	Locks struct {
 		Blockers []struct {
-			Thread  int
-			Query   string
-			Foreign bool
+			Thread   int
+			Query    string
+			Foreign  bool
+			Resource string
 		}
 	}
 	Pool struct {
@@ -70,6 +71,12 @@ type page struct {
 	Correctness struct {
 		LostUpdates                int64 `json:"lost_updates"`
 		Oversold, Expected, Actual int64
+	}
+	Windows []struct {
+		FromS float64 `json:"from_s"`
+		ToS   float64 `json:"to_s"`
+		Layer string
+		Cause string
 	}
 	Warnings []string
 	Checks   []struct {

@@ -44,6 +44,8 @@ func commands() []command {
 		{"run", "WORKLOAD [flags]", "run a workload and explain where its time went", runCommand},
 		{"analyze", "--run-id ID", "explain the record of a run", analyzeCommand},
 		{"runs", "list|show|verify|...", "list, show, check, pack and remove records", runsCommand},
+		{"doctor", "", "what can be observed here, what is missing, and the GRANTs to mend it", doctorCommand},
+		{"clean", "", "remove from a server what runs have left there", cleanCommand},
 		{"sandbox", "", "start private servers, print their addresses, end on Ctrl-C", sandboxCommand},
 		{"version", "", "print the version of this build", versionCommand},
 	}

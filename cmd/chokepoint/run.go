@@ -62,11 +62,11 @@ type runFlags struct {
 	pool     *int
 	stock    *int64
 	seed     *uint64
-	sandbox  *string
+	sandbox  *flavorFlag
 	skew     *string
 	durable  *bool
 	prepared *bool
-	dsn      *string
+	dsn      *dsnFlag
 	allow    *bool
 }
 
@@ -85,12 +85,12 @@ func newRunFlags(w world) *runFlags {
 		pool:     fs.Int("pool", 10, "connections of the pool, 0 is unlimited"),
 		stock:    fs.Int64("stock", 1_000_000, "units of each row at the start"),
 		seed:     fs.Uint64("seed", 1, "seed of the random choices"),
-		dsn:      fs.String("mysql-dsn", "", "`DSN` of a server to load instead of a private one, as the Go driver writes it (environment "+dsnVariable+", where a password is safer)"),
+		dsn:      newDSNFlag(fs, "to load instead of a private one"),
 		allow:    fs.Bool("allow-load", false, "load the server of the DSN, in a schema of our own"),
 		skew:     fs.String("skew", lock.Uniform, "how operations choose their row: "+strings.Join(lock.Skews(), ", ")),
 		durable:  fs.Bool("durable", false, "private server with the binary log on and a flush at each commit, as real ones have"),
 		prepared: fs.Bool("prepared", false, "prepared statements, to which MariaDB's digests are blind"),
-		sandbox:  fs.String("sandbox", "", "`flavour` of the private server: mariadb or mysql; the first that is found if not given"),
+		sandbox:  newFlavorFlag(fs),
 	}
 }
 
@@ -111,10 +111,8 @@ func (f *runFlags) plan(args []string) (session.Plan, error) {
 			p.Parameters[fl.Name] = fl.Value.String()
 		}
 	})
-	if s := *f.sandbox; s != "" && s != string(sandbox.MariaDB) && s != string(sandbox.MySQL) {
-		return p, usageError("run: --sandbox %q: there are mariadb and mysql", s)
-	}
-	return p, errors.Join(f.output.check(), check(p))
+	_, err := f.sandbox.flavor("run")
+	return p, errors.Join(err, f.output.check(), check(p))
 }
 
 // args are the words that make the run again: the flags that were set, without
@@ -184,7 +182,7 @@ func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
 	id, err := session.Run(ctx, session.Env{Runs: root, MySQL: server, Log: log, Progress: progress.tell}, p)
 	progress.end()
 	if err != nil {
-		return err
+		return advise(ctx, err)
 	}
 	fmt.Fprintf(w.stderr, "record: %s (explain it again with: chokepoint analyze --run-id %s)\n", id, id)
 	r, err := record.Open(root, id)
@@ -194,6 +192,41 @@ func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
 	defer r.Close()
 	_, err = explain(w, r, f.output)
 	return err
+}
+
+// target is what the load runs against: the server of the DSN that was given, or
+// a sandbox. The function that it returns ends it.
+func (f *runFlags) target(ctx context.Context, w world, log *slog.Logger, p session.Plan) (session.MySQL, func(), error) {
+	cfg, err := f.dsn.config(w, "run")
+	flavor, err2 := f.sandbox.flavor("run")
+	switch {
+	case err != nil || err2 != nil:
+		return session.MySQL{}, nil, errors.Join(err, err2)
+	case cfg == nil:
+		return f.private(ctx, w, log, p, flavor)
+	case !*f.allow:
+		return session.MySQL{}, nil, usageError("run: this would load the server at %s, which chokepoint did not start; if that is what you want, say --allow-load (it works in schema %s only)", cfg.Addr, session.Schema)
+	case flavor != "" || *f.durable:
+		return session.MySQL{}, nil, usageError("run: --sandbox and --durable are for private servers, and a DSN is given")
+	}
+	return foreign(cfg), func() {}, nil
+}
+
+// private starts a sandbox for the load.
+func (f *runFlags) private(ctx context.Context, w world, log *slog.Logger, p session.Plan, flavor sandbox.Flavor) (session.MySQL, func(), error) {
+	o := sandbox.Options{Flavor: flavor, MaxConnections: p.Pool}
+	if o.MaxConnections == 0 {
+		o.MaxConnections = p.Concurrency
+	}
+	if *f.durable {
+		o.Variables = durable()
+	}
+	sb, end, err := startSandbox(ctx, w, log, o)
+	if err != nil {
+		return session.MySQL{}, nil, err
+	}
+	my := sb.MySQL()
+	return session.MySQL{Config: my.Config(), Sandbox: true, PID: my.PID}, end, nil
 }
 
 // makeRuns opens the folder of the records, and makes it if need be.

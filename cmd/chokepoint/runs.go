@@ -82,9 +82,9 @@ func words(args []string) (words, rest []string) {
 func listRuns(w world, root *os.Root) error {
 	runs, errs := record.List(root)
 	tw := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "ID\tSTATUS\tWORKLOAD\tSTRATEGY\tSTARTED\tSERVERS")
+	fmt.Fprintln(tw, "ID\tSTATUS\tWORKLOAD\tSTRATEGY\tSTARTED\tSIZE\tSERVERS")
 	for _, r := range runs {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Status(), r.Workload.Name, r.Workload.Strategy, r.Started.Format(time.DateTime), serverNames(r))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Status(), r.Workload.Name, r.Workload.Strategy, r.Started.Format(time.DateTime), sizeOf(root, r.ID), serverNames(r))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -94,6 +94,22 @@ func listRuns(w world, root *os.Root) error {
 	}
 	return nil
 }
+
+// sizeOf is the size of a record in words.
+func sizeOf(root *os.Root, id record.ID) string {
+	r, err := record.Open(root, id)
+	if err != nil {
+		return "-"
+	}
+	defer r.Close()
+	n, err := r.Size()
+	if err != nil {
+		return "-"
+	}
+	return kibibytes(n)
+}
+
+func kibibytes(n int64) string { return fmt.Sprintf("%.1f KiB", float64(n)/1024) }
 
 func serverNames(r record.Run) string {
 	names := ""
@@ -162,7 +178,7 @@ func showRun(w world, r *record.Reader) error {
 	}
 	row("host", "%d CPUs, GOMAXPROCS %d, %s %s", run.Host.CPUs, run.Host.GOMAXPROCS, run.Host.OS, run.Host.Kernel)
 	row("tool", "%s %s (%s)", run.Tool.Version, run.Tool.Revision, run.Tool.Go)
-	row("size", "%.1f KiB", float64(size)/1024)
+	row("size", "%s", kibibytes(size))
 	if run.End != nil && run.End.Error != "" {
 		row("error", "%s", run.End.Error)
 	}

@@ -196,7 +196,8 @@ func (f *findings) digestTable(ctx context.Context) {
 // digestTexts tells of statements that are as long as the server looks at.
 func (f *findings) digestTexts(ctx context.Context) {
 	limit := digestLimit(f.vars)
-	texts, err := f.texts(ctx, "SELECT DIGEST_TEXT FROM performance_schema.events_statements_summary_by_digest WHERE LENGTH(DIGEST_TEXT) > ?", limit/3)
+	// Monitors, this one too, have no default schema.
+	texts, err := f.texts(ctx, "SELECT DIGEST_TEXT FROM performance_schema.events_statements_summary_by_digest WHERE LENGTH(DIGEST_TEXT) > ? AND SCHEMA_NAME IS NOT NULL", limit/3)
 	if err != nil {
 		return
 	}
@@ -209,7 +210,7 @@ func (f *findings) digestTexts(ctx context.Context) {
 	x := collectors.Finding{Check: "digest_length", Found: fmt.Sprintf("no statement is longer than max_digest_length (%d)", limit)}
 	if cut > 0 {
 		x.State = collectors.Limited
-		x.Found = fmt.Sprintf("%d statements are longer than max_digest_length (%d)", cut, limit)
+		x.Found = fmt.Sprintf("digests whose statements are longer than max_digest_length (%d): %d", limit, cut)
 		x.Costs = "statements that differ only behind that length are counted as one"
 		x.Settings = f.setting("max_digest_length=4096")
 		x.Settings = append(x.Settings, "performance_schema_max_digest_length=4096")

@@ -64,8 +64,17 @@ type Server struct {
 	Text    string // VERSION() whole
 }
 
-// observerConns is enough for the sources that are read at the same moment.
-const observerConns = 4
+// Process is the usual name of the server's process.
+func (s *Server) Process() string {
+	if s.Flavor == MariaDB {
+		return "mariadbd"
+	}
+	return "mysqld"
+}
+
+// observerConns is enough for the sources that are read at the same moment, and
+// for one connection that is kept.
+const observerConns = 6
 
 // Connect opens the observer's own pool to the server of cfg.
 func Connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {

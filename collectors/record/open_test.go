@@ -22,9 +22,9 @@ func TestOpenRefuses(t *testing.T) {
 		{"a later format", `{"format":2,"id":"20261130T212218Z-lock-7f3a"}`, "this build reads formats 1 to 1"},
 		{"no format", `{"id":"20261130T212218Z-lock-7f3a"}`, "format 0"},
 		{"another run's", `{"format":1,"id":"20261130T212218Z-lock-ffff"}`, `holds run "20261130T212218Z-lock-ffff"`},
-		{"torn", `{"format":1,`, "run.json: unexpected end of JSON"},
-		{"empty", "", "run.json: unexpected end of JSON"},
-		{"another type", `[]`, "run.json: json: cannot unmarshal array"},
+		{"torn", `{"format":1,`, "run.json is torn, or not chokepoint's: unexpected end of JSON"},
+		{"empty", "", "run.json is torn, or not chokepoint's: unexpected end of JSON"},
+		{"another type", `[]`, "run.json is torn, or not chokepoint's: json: cannot unmarshal array"},
 	} {
 		root, dir := write(t, nil)
 		must(t, os.WriteFile(filepath.Join(dir, record.RunFile), []byte(c.run), 0o644))

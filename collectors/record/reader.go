@@ -54,7 +54,7 @@ func (r *Reader) readRun(id ID) error {
 		return fmt.Errorf("%s: %w", RunFile, err)
 	}
 	if err := json.Unmarshal(p, &r.run); err != nil {
-		return fmt.Errorf("%s: %w", RunFile, err)
+		return fmt.Errorf("%s is torn, or not chokepoint's: %w", RunFile, err)
 	}
 	if r.run.Format < 1 || r.run.Format > Format {
 		return fmt.Errorf("%s: format %d; this build reads formats 1 to %d", RunFile, r.run.Format, Format)

@@ -23,6 +23,7 @@ type Writer struct {
 	batches *os.File
 	events  *os.File
 	latency *os.File
+	room    room
 	err     error
 }
 
@@ -33,6 +34,9 @@ func Create(root *os.Root, r Run) (*Writer, error) {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	r.Format = Format
+	if err := enoughRoom(root); err != nil {
+		return nil, err
+	}
 	if err := root.Mkdir(string(r.ID), 0o755); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
@@ -100,6 +104,9 @@ func (w *Writer) append(f *os.File, p []byte) error {
 		return nil
 	}
 	before, err := f.Seek(0, 2)
+	if err == nil {
+		err = w.room.take(f, len(p))
+	}
 	if err == nil {
 		if _, err = f.Write(p); err == nil {
 			return nil

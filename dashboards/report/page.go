@@ -19,17 +19,23 @@ type Page struct {
 	Result *analysis.Result
 }
 
+// tool is the build that made a report, in JSON.
+type tool struct {
+	Version string `json:"version"`
+}
+
 // WriteJSON writes the page as one indented JSON object, schema SchemaVersion.
 func (p *Page) WriteJSON(w io.Writer) error {
-	type tool struct {
-		Version string `json:"version"`
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(struct {
+	return encode(w, struct {
 		SchemaVersion int  `json:"schema_version"`
 		Tool          tool `json:"tool"`
 		*analysis.Result
 	}{SchemaVersion, tool{p.Tool}, p.Result})
+}
+
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }

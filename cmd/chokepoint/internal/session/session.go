@@ -3,6 +3,7 @@ package session
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,9 +75,14 @@ type Progress struct {
 
 // Run makes the run and returns the id of its record. Ending ctx ends the load
 // early but in order: what has started is drained, and the record is complete
-// but for its status. An error leaves the record there is.
+// but for its status. A run that cannot begin leaves no record; a later error
+// leaves the record there is.
 func Run(ctx context.Context, env Env, p Plan) (record.ID, error) {
 	s := &session{env: env, plan: p, started: time.Now()}
+	defer s.close()
+	if err := s.prepare(ctx); err != nil {
+		return "", err
+	}
 	if err := s.create(); err != nil {
 		return "", err
 	}
@@ -103,6 +109,7 @@ type session struct {
 	w       *record.Writer
 	rec     collectors.Recorder
 	server  *mysql.Server
+	claimed *sql.Conn // has the named lock of the schema
 	pool    *workloads.Pool
 	work    *lock.Workload
 	meter   *workloads.Meter
@@ -137,12 +144,23 @@ func (s *session) describeWorkload() record.Workload {
 	return wl
 }
 
+// close closes what prepare has opened.
+func (s *session) close() {
+	if s.pool != nil {
+		s.pool.DB.Close()
+	}
+	if s.claimed != nil {
+		s.claimed.Close()
+	}
+	if s.server != nil {
+		s.server.DB.Close()
+	}
+}
+
 func (s *session) run(ctx context.Context) error {
-	if err := s.prepare(ctx); err != nil {
+	if err := s.describe(ctx); err != nil {
 		return err
 	}
-	defer s.server.DB.Close()
-	defer s.pool.DB.Close()
 	// What has to be read at the end is read even after Ctrl-C.
 	rest := context.WithoutCancel(ctx)
 	s.idle(rest)
@@ -336,11 +354,14 @@ func (s *session) audit(ctx context.Context) error {
 	return nil
 }
 
-// prepare connects, makes the schema and fills it, opens the connections of the
-// pool, and completes run.json.
+// prepare connects, makes the schema and fills it, and opens the connections of
+// the pool.
 func (s *session) prepare(ctx context.Context) error {
 	var err error
 	if s.server, err = mysql.Connect(ctx, s.env.MySQL.Config); err != nil {
+		return err
+	}
+	if s.claimed, err = claim(ctx, s.server.DB); err != nil {
 		return err
 	}
 	if err := ownSchema(ctx, s.server.DB); err != nil {
@@ -370,6 +391,12 @@ func (s *session) prepare(ctx context.Context) error {
 		return fmt.Errorf("opening %d connections: %w", size, err)
 	}
 	s.meter = workloads.NewMeter(s.now)
+	return nil
+}
+
+// describe completes run.json and the record's head with what the servers say
+// of themselves.
+func (s *session) describe(ctx context.Context) error {
 	s.makeSources()
 	limits, err := s.server.Findings(ctx)
 	if err != nil {
@@ -415,13 +442,10 @@ func (s *session) tellLimits(source string, all []collectors.Finding) {
 
 // serverProcess is the name for the server's process, empty if it is not here.
 func (s *session) serverProcess() string {
-	switch {
-	case s.env.MySQL.PID == 0:
+	if s.env.MySQL.PID == 0 {
 		return ""
-	case s.server.Flavor == mysql.MariaDB:
-		return "mariadbd"
 	}
-	return "mysqld"
+	return s.server.Process()
 }
 
 func (s *session) completeRun(ctx context.Context) error {

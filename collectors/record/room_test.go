@@ -57,6 +57,15 @@ func TestRoom(t *testing.T) {
 	if kib := left(t, root) >> 10; kib < 64 || kib > 110 { // it looks every 16 KiB
 		t.Errorf("%d KiB are left, want somewhat less than 102", kib)
 	}
+	other := testRun()
+	other.ID = "20261130T212219Z-lock-7f3b"
+	if _, err := record.Create(root, other); err == nil || !strings.Contains(err.Error(), "let --runs name a folder elsewhere") {
+		t.Errorf("another recording: %v", err)
+	}
+	if _, err := root.Stat(string(other.ID)); err == nil {
+		t.Error("it left a folder")
+	}
+	// Closing it gives the room back that was kept for the end of run.json.
 	if err := w.Close(record.End{Status: record.Complete, Error: err.Error()}); err != nil {
 		t.Error(err)
 	}
@@ -74,13 +83,5 @@ func TestRoom(t *testing.T) {
 	}
 	if got != n-1 || r.Run().End == nil || !strings.Contains(r.Run().End.Error, "no space left") {
 		t.Errorf("%d of %d batches; end %+v", got, n-1, r.Run().End)
-	}
-	other := testRun()
-	other.ID = "20261130T212219Z-lock-7f3b"
-	if _, err := record.Create(root, other); err == nil || !strings.Contains(err.Error(), "let --runs name a folder elsewhere") {
-		t.Errorf("another recording: %v", err)
-	}
-	if _, err := root.Stat(string(other.ID)); err == nil {
-		t.Error("it left a folder")
 	}
 }

@@ -1,5 +1,5 @@
 # The two commands of the README. Each does all the set-up that it needs.
-.PHONY: demo test build servers mysql fuzz clean
+.PHONY: demo test build servers mysql redis fuzz clean
 
 # demo: from nothing to a verdict. 200 buyers of one product, ten connections.
 demo: servers build
@@ -20,7 +20,11 @@ servers:
 # mysql: unpacks MySQL beside the system into the cache folder (Debian; 290 MB),
 # for --sandbox mysql and the tests on it.
 mysql:
-	@scripts/install-mysql.sh
+	@scripts/install-tree.sh mysql
+
+# redis: the same for the newest Redis and Valkey (100 MB); tests use all there are.
+redis:
+	@scripts/install-tree.sh redis
 
 # fuzz: each parser for an hour.
 fuzz:

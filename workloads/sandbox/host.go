@@ -16,7 +16,7 @@ const socketPathMax = 107
 // host is where a sandbox finds what it needs and puts what it makes.
 type host struct {
 	bin    []string // folders searched for programs, in this order
-	trees  []string // unpacked MySQL trees, see treePrograms
+	trees  []string // unpacked servers, see treeCommands
 	caches []string // folders for templates, the first usable one is taken
 	temp   string   // folder for sandboxes
 }
@@ -35,7 +35,9 @@ func thisHost() host {
 	}
 	if cache, err := os.UserCacheDir(); err == nil {
 		h.caches = append(h.caches, filepath.Join(cache, "chokepoint"))
-		h.trees = append(h.trees, filepath.Join(cache, "chokepoint", "mysql-tree"))
+		for _, name := range []string{"mysql-tree", "redis-tree"} {
+			h.trees = append(h.trees, filepath.Join(cache, "chokepoint", name))
+		}
 	}
 	h.caches = append(h.caches, filepath.Join(temp, "chokepoint-"+strconv.Itoa(os.Geteuid())))
 	return h

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -66,19 +67,54 @@ func (h host) findMySQL(ctx context.Context, want Flavor) (program, error) {
 	if want == MySQL {
 		return p, &NotInstalledError{
 			Program: "mysqld of MySQL (MariaDB's will not do)",
-			Command: "apt-get install mysql-server-core-8.0 (Ubuntu), or scripts/install-mysql.sh (Debian: unpacks it into the cache folder)",
+			Command: "apt-get install mysql-server-core-8.0 (Ubuntu), or scripts/install-tree.sh mysql (Debian: unpacks it into the cache folder)",
 		}
 	}
 	return p, notInstalledServers("mariadbd or mysqld")
 }
 
-// findRedis returns the first Redis or Valkey server.
-func (h host) findRedis(ctx context.Context) (program, error) {
-	p, err := h.find(ctx, parseRedis, "", "redis-server", "valkey-server")
-	if err != nil || len(p.command) > 0 {
-		return p, err
+// findRedis returns the Redis or Valkey server of that version, the first if
+// none is named.
+func (h host) findRedis(ctx context.Context, version string) (program, error) {
+	all, err := h.redisPrograms(ctx)
+	for _, p := range all {
+		if version == "" || version == p.String() {
+			return p, nil
+		}
 	}
-	return p, notInstalledServers("redis-server or valkey-server")
+	if err != nil {
+		return program{}, err
+	}
+	return program{}, notInstalledServers("redis-server or valkey-server")
+}
+
+// redisPrograms are all Redis and Valkey servers of this machine, each version
+// once. The error is of those that cannot tell their version.
+func (h host) redisPrograms(ctx context.Context) ([]program, error) {
+	var all []program
+	var errs []error
+	names := []string{"redis-server", "valkey-server"}
+	for _, command := range append(h.commands(names...), h.treeCommands(names...)...) {
+		p, err := identify(ctx, command, parseRedis)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case !slices.ContainsFunc(all, func(q program) bool { return q.String() == p.String() }):
+			all = append(all, p)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// RedisVersions are the Redis and Valkey servers that can be started here, such
+// as "redis 7.0.15"; see Options.Redis.
+func RedisVersions(ctx context.Context) ([]string, error) {
+	all, err := thisHost().redisPrograms(ctx)
+	var out []string
+	for _, p := range all {
+		out = append(out, p.String())
+	}
+	return out, err
 }
 
 // find asks each program of these names for its version, until one has the
@@ -88,21 +124,29 @@ func (h host) findRedis(ctx context.Context) (program, error) {
 func (h host) find(ctx context.Context, parse func(string) (Flavor, string, bool), want Flavor, names ...string) (program, error) {
 	var errs []error
 	for _, command := range append(h.commands(names...), h.treeCommands(names...)...) {
-		out, err := versionOf(ctx, command)
+		p, err := identify(ctx, command, parse)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		flavor, version, ok := parse(out)
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s --version: not understood: %q", command[len(command)-1], out))
-			continue
-		}
-		if want == "" || flavor == want {
-			return program{command, flavor, version}, nil
+		if want == "" || p.flavor == want {
+			return p, nil
 		}
 	}
 	return program{}, errors.Join(errs...)
+}
+
+// identify asks a program for its version.
+func identify(ctx context.Context, command []string, parse func(string) (Flavor, string, bool)) (program, error) {
+	out, err := versionOf(ctx, command)
+	if err != nil {
+		return program{}, err
+	}
+	flavor, version, ok := parse(out)
+	if !ok {
+		return program{}, fmt.Errorf("%s --version: not understood: %q", command[len(command)-1], out)
+	}
+	return program{command, flavor, version}, nil
 }
 
 // commands are the paths as commands.
@@ -114,7 +158,7 @@ func (h host) commands(names ...string) [][]string {
 	return out
 }
 
-// treeCommands start the programs of unpacked trees (scripts/install-mysql.sh):
+// treeCommands start the programs of unpacked trees (scripts/install-tree.sh):
 // they were built for another release's libraries, which lie beside them, and
 // run by the tree's own loader.
 func (h host) treeCommands(names ...string) [][]string {
@@ -127,8 +171,10 @@ func (h host) treeCommands(names ...string) [][]string {
 		}
 		libs = append(libs, filepath.Join(tree, "usr", "lib", "mysql", "private"))
 		for _, name := range names {
-			if path, err := exec.LookPath(filepath.Join(tree, "usr", "sbin", name)); err == nil {
-				out = append(out, []string{loaders[0], "--library-path", strings.Join(libs, ":"), path})
+			for _, dir := range []string{"sbin", "bin"} {
+				if path, err := exec.LookPath(filepath.Join(tree, "usr", dir, name)); err == nil {
+					out = append(out, []string{loaders[0], "--library-path", strings.Join(libs, ":"), path})
+				}
 			}
 		}
 	}

@@ -116,7 +116,7 @@ func TestWithoutRedis(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := testHost(t)
-			h.bin = []string{withoutRedis(t)}
+			h.bin, h.trees = []string{withoutRedis(t)}, nil
 			if c.bin != "" {
 				dir, err := filepath.Abs(c.bin)
 				if err != nil {
@@ -161,5 +161,34 @@ func TestInstallScript(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "/bin/sh", "../../scripts/install-servers.sh").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "nothing to do") {
 		t.Errorf("with all servers here: %v\n%s", err, out)
+	}
+}
+
+// TestRedisVersions: each Redis and Valkey server of this machine can be asked
+// for, and is what starts.
+func TestRedisVersions(t *testing.T) {
+	all, err := RedisVersions(t.Context())
+	if len(all) == 0 {
+		t.Skip("no Redis here (another test fails for that in CI): ", err)
+	}
+	for _, version := range all {
+		s, err := thisHost().open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.startRedis(t.Context(), thisHost(), version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(r.Flavor) + " " + r.Version; got != version {
+			t.Errorf("%s starts where %s was asked for", got, version)
+		}
+		s.redis = r
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := thisHost().findRedis(t.Context(), "redis 1.0"); err == nil {
+		t.Error("there is a Redis 1.0")
 	}
 }

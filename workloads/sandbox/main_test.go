@@ -130,7 +130,7 @@ func needServers(t *testing.T) {
 	t.Helper()
 	h := thisHost()
 	_, mysqlErr := h.findMySQL(t.Context(), "")
-	_, redisErr := h.findRedis(t.Context())
+	_, redisErr := h.findRedis(t.Context(), "")
 	err := errors.Join(mysqlErr, redisErr)
 	switch {
 	case err == nil:

@@ -19,6 +19,9 @@ const (
 type Options struct {
 	// Flavor is MySQL or MariaDB; empty takes the first that is found.
 	Flavor Flavor
+	// Redis is the Redis or Valkey server to take, one of RedisVersions; empty
+	// takes the first.
+	Redis string
 	// MaxConnections is how many connections the workload may open to MySQL;
 	// the server gets a few more for observers. 0 means 500.
 	MaxConnections int

@@ -17,8 +17,8 @@ const (
 
 // startRedis starts the Redis or Valkey server of this machine, and waits until
 // it answers.
-func (s *Sandbox) startRedis(ctx context.Context, h host) (*Server, error) {
-	p, err := h.findRedis(ctx)
+func (s *Sandbox) startRedis(ctx context.Context, h host, version string) (*Server, error) {
+	p, err := h.findRedis(ctx, version)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (h host) open() (*Sandbox, error) {
 func (s *Sandbox) startServers(ctx context.Context, cancel func(), h host, server program, o Options) error {
 	var redisErr, mysqlErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { s.redis, redisErr = s.startRedis(ctx, h) })
+	wg.Go(func() { s.redis, redisErr = s.startRedis(ctx, h, o.Redis) })
 	wg.Go(func() {
 		if s.mysql, mysqlErr = s.startMySQL(ctx, h, server, o); mysqlErr != nil {
 			cancel()

@@ -3,6 +3,7 @@ package sandboxtest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -50,6 +51,19 @@ func needMySQL(t *testing.T) {
 	}
 	if missing != nil {
 		t.Skip("NOT TESTED ON MYSQL: ", missing)
+	}
+}
+
+// EachRedis runs a test on each Redis and Valkey server of this machine; scripts/
+// install-tree.sh brings the newest ones. At least one must be there.
+func EachRedis(t *testing.T, test func(t *testing.T, version string)) {
+	t.Helper()
+	all, err := sandbox.RedisVersions(t.Context())
+	if len(all) == 0 {
+		missing(t, fmt.Sprint("this test needs Redis: ", err))
+	}
+	for _, version := range all {
+		t.Run(strings.ReplaceAll(version, " ", "-"), func(t *testing.T) { test(t, version) })
 	}
 }
 

@@ -55,13 +55,13 @@ func Attribute(r *record.Reader) (*Result, error) {
 func newWorld(run record.Run, t *timeline.Timeline) *world {
 	w := &world{run: run, t: t, length: t.To - t.From, steps: t.Slices()}
 	w.cells = clientCells(t, w.steps)
-	flavor := ""
+	var server record.Server
 	for _, s := range run.Servers {
 		if s.Kind == "mysql" {
-			flavor = s.Flavor
+			server = s
 		}
 	}
-	w.server = readServer(t, flavor)
+	w.server = readServer(t, server)
 	w.server.rowLocksBlind(t, sumWhere(w.cells, func(c *clientCell) bool { return c.asksRow() }))
 	w.outside = readOutside(t, w.databaseProcess(), run.Host.Process)
 	w.machine = readMachine(t, run)

@@ -47,6 +47,7 @@ const (
 type clientCell struct {
 	operation, stage, asked string
 	held                    []string
+	retry                   bool      // an earlier attempt had failed
 	seconds                 float64   // in the measured phase
 	slices                  []float64 // in each slice
 	entries                 float64
@@ -70,6 +71,7 @@ func clientCells(t *timeline.Timeline, steps []timeline.Slice) []clientCell {
 		if s.Labels[3] != "" {
 			c.held = strings.Split(s.Labels[3], "+")
 		}
+		c.retry = len(s.Labels) > 4 && s.Labels[4] == "retry" // records before there were retries lack the label
 		c.seconds = t.Delta(s)
 		for _, step := range steps {
 			c.slices = append(c.slices, t.DeltaOver(s, step.From, step.To))

@@ -27,15 +27,15 @@ var (
 )
 
 // metadataLocks finds the time of waiting for metadata and named locks. The
-// wait instrument times both, on both flavours. Where it timed nothing,
+// wait instrument times both, on both flavours. Where it is not known to be on,
 // MariaDB's SUM_LOCK_TIME holds the metadata locks, unless the slow log goes to
 // a table, which makes that column nearly the whole time of each statement.
 // Named locks are those of statements that call GET_LOCK.
-func (s *serverTime) metadataLocks(t *timeline.Timeline) {
+func (s *serverTime) metadataLocks(t *timeline.Timeline, on bool) {
 	s.nameMetadata(t)
 	_, polluted := t.Limits[slowLogTable]
 	switch timed := t.Delta(t.Get(waitTimer, metadataWait)); {
-	case timed > 0:
+	case on, timed > 0:
 		s.metadata = timed
 		s.named = min(s.metadata, s.getLockTimer())
 		s.metadata -= s.named

@@ -64,6 +64,9 @@ const reliefSpread = 0.2
 // changes are those worth a prediction: the pool, since everybody tries it
 // first, and what the verdict names.
 func (w *world) changes(v variant, verdict Verdict) []change {
+	if verdict.Cause == conflictRetry {
+		return nil // what an attempt needs changes with how many there are: no bound holds
+	}
 	var out []change
 	for _, r := range w.run.Workload.Resources {
 		if !strings.HasPrefix(r.Name, "pool:mysql") || r.Capacity == 0 {

@@ -198,9 +198,11 @@ type Bounds struct {
 
 // Locks is what is known of InnoDB locks.
 type Locks struct {
-	HotRows   []HotRow  `json:"hot_rows"`
-	Deadlocks Number    `json:"deadlocks"`
-	Timeouts  Number    `json:"timeouts"`
+	HotRows   []HotRow `json:"hot_rows"`
+	Deadlocks Number   `json:"deadlocks"`
+	Timeouts  Number   `json:"timeouts"`
+	// Conflicts are the attempts that found the row changed (optimistic).
+	Conflicts Number    `json:"conflicts"`
 	Blockers  []Blocker `json:"blockers"`
 	// Metadata are the metadata and named locks, the most waited for first.
 	Metadata []MetadataLock `json:"metadata_locks"`

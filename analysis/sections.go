@@ -88,6 +88,7 @@ func (w *world) locks(ends ends) *Locks {
 	if s := w.t.Get(innodbTimeouts); s != nil {
 		out.Timeouts = Number(w.t.Delta(s))
 	}
+	out.Conflicts = Number(w.counted("conflicts"))
 	out.Blockers = append(out.Blockers, w.graph.blocker[:min(len(w.graph.blocker), maxHotRows)]...)
 	waiting := v.usage.Waiting()
 	for _, name := range bySize(waiting) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"chokepoint/analysis/timeline"
+	"chokepoint/collectors/record"
 )
 
 // Names that the MySQL sources write; see collectors/mysql.
@@ -113,7 +114,8 @@ const roundingPerWait = 1e-3
 // the tables of one execution, without any wait: 8 to 16 us were measured.
 const openingTables = 20e-6
 
-func readServer(t *timeline.Timeline, flavor string) serverTime {
+func readServer(t *timeline.Timeline, server record.Server) serverTime {
+	flavor := server.Flavor
 	s := serverTime{known: t.Has(digestsSource), flavor: flavor, mdl: anyMetadata, namedLock: anyNamed}
 	for _, series := range t.All(digestTimer) {
 		id := series.Labels[0]
@@ -147,7 +149,7 @@ func readServer(t *timeline.Timeline, flavor string) serverTime {
 		s.exactRowLocks()
 		s.global = t.Delta(t.Get(rowLockTime))
 	}
-	s.metadataLocks(t)
+	s.metadataLocks(t, server.Variables[record.MetadataInstrument] == "ON")
 	return s
 }
 

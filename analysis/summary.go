@@ -45,6 +45,11 @@ func ResourceWords(resource string) string {
 	return resource
 }
 
+// rowWords name a row without its lock.
+func rowWords(resource string) string {
+	return strings.TrimPrefix(ResourceWords(resource), "the lock of ")
+}
+
 // causeWords name a cause in a sentence, with its resource.
 func causeWords(c waits.Cause, resource string) string {
 	switch c {
@@ -80,6 +85,9 @@ func (w *world) summary(v variant, res *Result) string {
 		return "Nothing holds this service back: the load is what limits the throughput."
 	case d.Cause == healthy:
 		return "Nothing holds this service back: no queue is worth the name, and the workers are busy with work."
+	case d.Cause == conflictRetry:
+		return fmt.Sprintf("Row lock: %s of the operations' time (%s) goes into attempts after a lost race for %s: %.1f conflicts for each success. What helps is a lock instead of retries (strategy atomic or pessimistic), or fewer that race for one row.",
+			percent(d.Share), percents(d.ShareInterval), rowWords(d.Resource), w.counted("conflicts")/max(1, w.ok))
 	case d.Cause == nested:
 		return w.nestedSummary(v, res)
 	case d.Cause == commitFlush, d.Cause == networkLatency, d.Cause == slowStatement, d.Cause == runtimeGC:

@@ -28,6 +28,8 @@ import (
 //	flavor mariadb | workers 10 | think 0.01 | rate 100 | pool 4 | phase SECONDS
 //	server-hidden | killed | unmeasured | slices N (readings at even distances; 40)
 //	cell STAGE ASKED HELD SECONDS ENTRIES [FROM TO]
+//	again ...                               a cell of retried attempts
+//	slots N                                 operations in flight that an open loop allows
 //	finished OUTCOME N
 //	count METRIC{LABELS} N [FROM TO]        any counter
 //	gauge METRIC{LABELS} VALUE              read at each reading
@@ -135,10 +137,13 @@ func (s *synthetic) line(t *testing.T, line string, f []string) {
 		s.killed = true
 	case "unmeasured":
 		s.unmeasured = true
-	case "cell":
+	case "slots":
+		s.run.Workload.Resources = append(s.run.Workload.Resources, record.Resource{Name: "slot", Capacity: int(num(1))})
+	case "cell", "again":
+		attempt := map[string]string{"again": "retry"}[f[0]]
 		dash := func(x string) string { return strings.TrimPrefix(x, "-") }
 		from, to := span(6)
-		labels := []string{"buy", f[1], dash(f[2]), dash(f[3])}
+		labels := []string{"buy", f[1], dash(f[2]), dash(f[3]), attempt}
 		s.counts = append(s.counts, synthCount{record.Series("operations.seconds", labels...), num(4), from, to}, synthCount{record.Series("operations.entries", labels...), num(5), from, to})
 	case "finished":
 		s.counts = append(s.counts, synthCount{record.Series("operations.finished", "buy", f[1]), num(2), 0, 1})
@@ -545,6 +550,10 @@ func expect(t *testing.T, res *analysis.Result, line string, f []string) {
 		if i := slices.IndexFunc(res.Budget, func(s analysis.Stage) bool { return s.Stage == f[1] }); i >= 0 {
 			t.Errorf("%s: it has %v of the time", line, res.Budget[i].Share)
 		}
+	case "conflicts":
+		near("conflicts", res.Locks.Conflicts, f[1])
+	case "outcome": // outcome NAME N
+		near(f[1], analysis.Number(res.Load.Outcomes[f[1]]), f[2])
 	case "blocker": // blocker THREAD BLOCKS RESOURCE
 		b := res.Locks.Blockers
 		if len(b) == 0 {

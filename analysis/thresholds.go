@@ -15,6 +15,10 @@ const (
 	// never show as this.
 	nestedShare = 0.20
 
+	// retryShare: where half of the time goes into attempts after a lost race,
+	// there is more repeated work than work.
+	retryShare = 0.50
+
 	// minWaiters and minUtilisation or minWaitShare say that something is
 	// saturated: on average half an operation stands in the queue, and the
 	// resource is in use half the time or a fifth of all time is waiting.

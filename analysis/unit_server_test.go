@@ -41,7 +41,7 @@ func TestRowLocksOfMariaDB(t *testing.T) {
 	near(t, "lo", s.row.lo, 2.9, 1e-12)
 	near(t, "point", s.row.point, 3.1, 1e-12)
 	near(t, "hi", s.row.hi, 3.3, 1e-12)
-	s.metadataLocks(&timeline.Timeline{})
+	s.metadataLocks(&timeline.Timeline{}, false)
 	near(t, "metadata locks", s.metadata, 0.1-1000*20e-6, 1e-12)
 	// (3.5 - 3.1) / 2000 = 0.2 ms beside the wait: 2.8 and 0.3 s are above it.
 	for i, want := range []bounds{{2.4, 2.8, 3}, {0, 0.3, 0.5}, {}} {

@@ -31,6 +31,11 @@ func (w *world) verdict(ends ends, res *Result) Verdict {
 	if why := w.tooLittle(best); why != "" {
 		return w.undecided(best, tooLittleData, why, res)
 	}
+	if share := w.retried(); share.value >= retryShare && w.counted("conflicts") > 0 {
+		out := w.about(best, conflictRetry, w.conflictRow(), res)
+		out.Share, out.ShareInterval = Number(share.value), Interval{Number(share.lo), Number(share.hi)}
+		return out
+	}
 	if !w.saturated(ends) {
 		return w.workCause(best, res)
 	}
@@ -199,7 +204,7 @@ func (w *world) workCause(v variant, res *Result) Verdict {
 func (w *world) loadLimited(busy float64) bool {
 	wl := w.run.Workload
 	if wl.OfferedPerS > 0 {
-		return w.ended/w.length >= offeredMet*wl.OfferedPerS
+		return (w.ended-w.outcome(neverStarted))/w.length >= offeredMet*wl.OfferedPerS
 	}
 	return wl.Concurrency > 0 && 1-busy/(float64(wl.Concurrency)*w.length) >= thinkShare
 }

@@ -18,12 +18,16 @@ type Workload interface {
 	Do(ctx context.Context, op *Op, rnd *rand.Rand) Outcome
 }
 
-// Load says how a closed loop is driven: each worker starts its next operation
-// when the last one has ended and it has thought.
+// Load says how operations are started. In a closed loop each worker starts its
+// next operation when the last one has ended and it has thought. With a Rate the
+// loop is open: operations come due by a schedule, whatever becomes of those
+// before them.
 type Load struct {
 	Operation string        // the name of the operations
 	Workers   int           // concurrent operations
-	Think     time.Duration // mean pause between operations, exponentially distributed
+	Rate      float64       // operations due a second; 0 is a closed loop
+	Arrival   string        // of an open loop: Poisson or Constant
+	Think     time.Duration // of a closed loop: mean pause between operations, exponentially distributed
 	Requests  uint64        // ends the load after so many operations, if not 0
 	Duration  time.Duration // ends it after this time, if not 0
 	Timeout   time.Duration // of one operation
@@ -42,6 +46,13 @@ func Drive(ctx context.Context, w Workload, m *Meter, l Load, observe func(Done)
 		ctx, cancel = context.WithTimeout(ctx, l.Duration)
 	}
 	defer cancel()
+	if l.Rate > 0 {
+		return driveOpen(ctx, w, m, l, observe)
+	}
+	return driveClosed(ctx, w, m, l, observe)
+}
+
+func driveClosed(ctx context.Context, w Workload, m *Meter, l Load, observe func(Done)) uint64 {
 	var started atomic.Uint64
 	var wg sync.WaitGroup
 	for i := range l.Workers {
@@ -56,7 +67,7 @@ func Drive(ctx context.Context, w Workload, m *Meter, l Load, observe func(Done)
 					started.Add(^uint64(0))
 					return
 				}
-				perform(context.WithoutCancel(ctx), w, m, l, l.First+n-1, observe)
+				perform(context.WithoutCancel(ctx), w, m.Begin(l.Operation), l, l.First+n-1, observe)
 				if !pause(ctx, l.Think, think) {
 					return
 				}
@@ -67,27 +78,16 @@ func Drive(ctx context.Context, w Workload, m *Meter, l Load, observe func(Done)
 	return started.Load()
 }
 
-func perform(ctx context.Context, w Workload, m *Meter, l Load, n uint64, observe func(Done)) {
+func perform(ctx context.Context, w Workload, op *Op, l Load, n uint64, observe func(Done)) {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	op := m.Begin(l.Operation)
 	ctx = WithOp(ctx, op)
 	observe(op.End(w.Do(ctx, op, rand.New(rand.NewPCG(l.Seed, n)))))
 }
 
 // pause waits an exponentially distributed time, and tells whether ctx lasts.
 func pause(ctx context.Context, mean time.Duration, rnd *rand.Rand) bool {
-	if mean <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(time.Duration(rnd.ExpFloat64() * float64(mean)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return Sleep(ctx, time.Duration(rnd.ExpFloat64()*float64(mean)))
 }
 
 type opKey struct{}

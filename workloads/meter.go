@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ type Meter struct {
 	cells    map[Cell]*cell
 	joins    map[string]string // interned lists of held resources
 	finished map[Finished]uint64
+	counted  map[Counted]uint64
 	keys     map[string]*key // keyed resources in use, or waited for
 	named    map[string]bool // keys with a name of their own
 	waited   time.Duration   // all ended waiting for keyed resources
@@ -46,6 +48,7 @@ type Cell struct {
 	Stage     Stage
 	Asked     string // the resource asked for, "" if none
 	Held      string // the resources held, sorted and joined with '+'
+	Retry     bool   // an earlier attempt of the operation has failed
 }
 
 type cell struct {
@@ -62,6 +65,12 @@ type Finished struct {
 	Outcome   Outcome
 }
 
+// Counted counts what happened inside operations, such as lost races.
+type Counted struct {
+	Operation string
+	What      string
+}
+
 type key struct {
 	users  int // operations that ask for the key or hold it
 	waits  int
@@ -75,6 +84,7 @@ func NewMeter(now func() time.Duration) *Meter {
 		cells:    map[Cell]*cell{},
 		joins:    map[string]string{},
 		finished: map[Finished]uint64{},
+		counted:  map[Counted]uint64{},
 		keys:     map[string]*key{},
 		named:    map[string]bool{},
 	}
@@ -93,19 +103,17 @@ type Reading struct {
 	At       time.Duration
 	Totals   []Total // sorted by cell
 	Finished map[Finished]uint64
+	Counted  map[Counted]uint64
 }
 
 // Read takes a reading.
 func (m *Meter) Read() Reading {
 	m.mu.Lock()
 	at := m.now()
-	r := Reading{At: at, Totals: make([]Total, 0, len(m.cells)), Finished: make(map[Finished]uint64, len(m.finished))}
+	r := Reading{At: at, Totals: make([]Total, 0, len(m.cells)), Finished: maps.Clone(m.finished), Counted: maps.Clone(m.counted)}
 	for _, c := range m.cells {
 		spent := c.closed + time.Duration(c.open)*at - c.entered
 		r.Totals = append(r.Totals, Total{Cell: c.Cell, Seconds: spent.Seconds(), Entries: c.entries, Open: c.open})
-	}
-	for f, n := range m.finished {
-		r.Finished[f] = n
 	}
 	m.mu.Unlock()
 	slices.SortFunc(r.Totals, func(a, b Total) int { return compareCells(a.Cell, b.Cell) })
@@ -113,7 +121,17 @@ func (m *Meter) Read() Reading {
 }
 
 func compareCells(a, b Cell) int {
-	return cmp.Or(cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Asked, b.Asked), cmp.Compare(a.Held, b.Held))
+	return cmp.Or(cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Asked, b.Asked), cmp.Compare(a.Held, b.Held), compareBools(a.Retry, b.Retry))
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // Op is one operation under the meter. Its methods are for one goroutine at a
@@ -127,6 +145,7 @@ type Op struct {
 	since     time.Duration
 	asked     ask
 	held      []hold
+	retry     bool
 	spent     map[Stage]time.Duration
 	poolHold  time.Duration
 }
@@ -164,6 +183,32 @@ func (m *Meter) Begin(operation string) *Op {
 	o := &Op{m: m, operation: operation, began: at, since: at, spent: make(map[Stage]time.Duration, 6)}
 	o.move(at, App)
 	return o
+}
+
+// BeginDue starts an operation that was due at a time that has passed, in stage
+// Queue, where it asks for r: its time counts from when it was due.
+func (m *Meter) BeginDue(operation string, due time.Duration, r Resource) *Op {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := &Op{m: m, operation: operation, began: due, since: due, spent: make(map[Stage]time.Duration, 6)}
+	o.asked = ask{r: r, at: due, label: m.label(r)}
+	o.move(due, Queue)
+	return o
+}
+
+// Retry says that an attempt of the operation has failed, and that all that
+// follows is for another one.
+func (o *Op) Retry() {
+	o.m.mu.Lock()
+	defer o.m.mu.Unlock()
+	o.retry = true
+}
+
+// Count counts something that happened in the operation, under a name.
+func (o *Op) Count(what string) {
+	o.m.mu.Lock()
+	defer o.m.mu.Unlock()
+	o.m.counted[Counted{o.operation, what}]++
 }
 
 // Enter puts the operation into a stage in which it asks for nothing. A
@@ -277,7 +322,7 @@ func (o *Op) move(at time.Duration, s Stage) {
 	if o.cell != nil {
 		o.leave(at)
 	}
-	c := o.m.cell(Cell{Operation: o.operation, Stage: s, Asked: o.asked.label, Held: o.m.join(o.held)})
+	c := o.m.cell(Cell{Operation: o.operation, Stage: s, Asked: o.asked.label, Held: o.m.join(o.held), Retry: o.retry})
 	c.entries++
 	c.open++
 	c.entered += at

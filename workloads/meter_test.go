@@ -2,6 +2,7 @@ package workloads_test
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -68,6 +69,38 @@ func TestMeterAddsUp(t *testing.T) {
 	if n := m.Read().Finished[workloads.Finished{Operation: "buy", Outcome: workloads.OK}]; n != 1 {
 		t.Errorf("%d finished", n)
 	}
+}
+
+// TestMeterRetries: time after Retry is booked apart, and counts are kept.
+func TestMeterRetries(t *testing.T) {
+	c := &clock{}
+	m := workloads.NewMeter(c.now)
+	op := m.Begin("buy")
+	op.Enter(workloads.Statement) // 0..3
+	c.ms = 3
+	op.Retry()
+	op.Count("conflicts")
+	op.Enter(workloads.Backoff) // 3..7, retried
+	c.ms = 7
+	op.Enter(workloads.Statement) // 7..8, retried
+	c.ms = 8
+	op.End(workloads.OK)
+	again := m.Begin("buy") // another operation is at its first attempt
+	c.ms = 10
+	got := map[string]float64{}
+	for _, x := range m.Read().Totals {
+		got[fmt.Sprint(x.Stage, " ", x.Retry)] = x.Seconds * 1e3
+	}
+	want := map[string]float64{"app false": 2, "statement false": 3, "backoff true": 4, "statement true": 1}
+	for k, v := range want {
+		if math.Abs(got[k]-v) > 1e-9 {
+			t.Errorf("%s: %v ms, want %v (all: %v)", k, got[k], v, got)
+		}
+	}
+	if n := m.Read().Counted[workloads.Counted{Operation: "buy", What: "conflicts"}]; n != 1 || len(got) != len(want) {
+		t.Errorf("%d conflicts, cells %v", n, got)
+	}
+	again.End(workloads.OK)
 }
 
 func TestMeterHoldsTwice(t *testing.T) {

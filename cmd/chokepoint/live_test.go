@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,13 @@ import (
 	"chokepoint/workloads/sandbox"
 	"chokepoint/workloads/sandbox/sandboxtest"
 )
+
+// symptom is a symptom in the JSON report.
+type symptom struct {
+	Stage, Layer string
+	Share        float64
+	CausedBy     struct{ Layer, Cause string } `json:"caused_by"`
+}
 
 // page is what the tests read of the JSON report.
 type page struct {
@@ -35,12 +43,8 @@ type page struct {
 			Share float64
 		}
 	}
-	Symptoms []struct {
-		Stage, Layer string
-		Share        float64
-		CausedBy     struct{ Layer, Cause string } `json:"caused_by"`
-	}
-	Budget []struct {
+	Symptoms []symptom
+	Budget   []struct {
 		Stage string
 		Share float64
 	}
@@ -58,7 +62,8 @@ type page struct {
 		LockMethod string                          `json:"lock_method"`
 	}
 	Locks struct {
-		Blockers []struct {
+		Conflicts float64
+		Blockers  []struct {
 			Thread   int
 			Query    string
 			Foreign  bool
@@ -311,6 +316,60 @@ func testLiveStrategies(t *testing.T, flavor sandbox.Flavor) {
 	if atomic.Load.ThroughputPerS <= pessimistic.Load.ThroughputPerS {
 		t.Errorf("atomic %.0f ok/s is not faster than pessimistic %.0f", atomic.Load.ThroughputPerS, pessimistic.Load.ThroughputPerS)
 	}
+}
+
+// TestLiveOptimistic: on one key the books are exact, the conflicts counted, and
+// the verdict is that retries eat the time.
+func TestLiveOptimistic(t *testing.T) { sandboxtest.EachFlavor(t, testLiveOptimistic) }
+
+func testLiveOptimistic(t *testing.T, flavor sandbox.Flavor) {
+	p := runLive(t, t.TempDir(), "--sandbox", string(flavor), "--strategy", "optimistic", "--concurrency", "50", "--duration", "3s")
+	if p.Verdict.Layer != "row_lock" || p.Verdict.Cause != "conflict_retry" || p.Verdict.Resource != "row:stock/1" {
+		t.Errorf("verdict %s/%s: %s", p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Summary)
+	}
+	if c := p.Correctness; c.LostUpdates != 0 || c.Oversold != 0 || c.Actual != c.Expected {
+		t.Errorf("books %+v", c)
+	}
+	updates := 0
+	for _, s := range p.Statements {
+		if strings.HasPrefix(strings.ToUpper(s.Text), "UPDATE") {
+			updates = s.Count
+		}
+	}
+	if got := p.Load.OK + int(p.Locks.Conflicts); p.Locks.Conflicts == 0 || math.Abs(float64(got-updates)) > 0.01*float64(updates) {
+		t.Errorf("%d sales and %.0f conflicts, and the server ran %d updates", p.Load.OK, p.Locks.Conflicts, updates)
+	}
+	t.Logf("%s: %.1f conflicts a sale, share %.2f", flavor, p.Locks.Conflicts/float64(p.Load.OK), p.Verdict.Share)
+}
+
+// TestLiveOpenLoop: at more than its capacity the latency of a service grows
+// with the backlog, what was never started is counted, and the queue is told to
+// be a symptom of the row.
+func TestLiveOpenLoop(t *testing.T) { sandboxtest.EachFlavor(t, testLiveOpenLoop) }
+
+func testLiveOpenLoop(t *testing.T, flavor sandbox.Flavor) {
+	const seconds, workers = 4, 200
+	hot := []string{"--sandbox", string(flavor), "--concurrency", fmt.Sprint(workers), "--duration", fmt.Sprint(seconds, "s")}
+	capacity := runLive(t, t.TempDir(), hot...).Load.ThroughputPerS
+	p := runLive(t, t.TempDir(), append(hot, "--rate", fmt.Sprintf("%.0f", 1.5*capacity))...)
+	if p.Verdict.Layer != "row_lock" || p.Verdict.Cause != "hot_row" {
+		t.Errorf("verdict %s/%s: %s", p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Summary)
+	}
+	if !slices.ContainsFunc(p.Symptoms, func(s symptom) bool { return s.Stage == "queue" && s.CausedBy.Layer == "row_lock" }) {
+		t.Errorf("symptoms %+v; the queue is one", p.Symptoms)
+	}
+	// A third of what is offered cannot be served; the runs' capacities differ.
+	offered := 1.5 * capacity * seconds
+	never, all := float64(p.Load.Outcomes["never_started"]), float64(p.Load.Operations)
+	if math.Abs(all-offered) > 0.05*offered || never < 0.1*offered || never > 0.6*offered {
+		t.Errorf("%.0f operations, %.0f never started, of %.0f offered", all, never, offered)
+	}
+	// The backlog grows evenly, so that operations waited half as long on average
+	// as the last of them; those in flight alone would be out in a tenth of that.
+	if inFlight := workers / capacity; p.Load.LatencyS.Mean < 2*inFlight {
+		t.Errorf("mean latency %.3f s; of a full service it is %.3f s without the backlog", p.Load.LatencyS.Mean, inFlight)
+	}
+	t.Logf("%s: capacity %.0f/s, offered %.0f/s, served %.0f/s, mean latency %.2f s", flavor, capacity, 1.5*capacity, p.Load.ThroughputPerS, p.Load.LatencyS.Mean)
 }
 
 // TestLiveRecordExplainsItself: with the servers gone, the record gives the

@@ -14,6 +14,7 @@ import (
 
 	"chokepoint/cmd/chokepoint/internal/session"
 	"chokepoint/collectors/record"
+	"chokepoint/workloads"
 	"chokepoint/workloads/lock"
 	"chokepoint/workloads/sandbox"
 )
@@ -68,6 +69,12 @@ type runFlags struct {
 	prepared *bool
 	dsn      *dsnFlag
 	allow    *bool
+	rate     *float64
+	arrival  *string
+	retries  *int
+	base     *time.Duration
+	most     *time.Duration
+	jitter   *string
 }
 
 func newRunFlags(w world) *runFlags {
@@ -91,6 +98,12 @@ func newRunFlags(w world) *runFlags {
 		durable:  fs.Bool("durable", false, "private server with the binary log on and a flush at each commit, as real ones have"),
 		prepared: fs.Bool("prepared", false, "prepared statements, to which MariaDB's digests are blind"),
 		sandbox:  newFlavorFlag(fs),
+		rate:     fs.Float64("rate", 0, "open loop: operations due a second, whatever becomes of those before; --concurrency caps those in flight, the rest wait in the queue"),
+		arrival:  fs.String("arrival", workloads.Poisson, "how operations of an open loop come due: "+strings.Join(workloads.Arrivals(), ", ")),
+		retries:  fs.Int("max-retries", 10, "attempts after the first, for strategies that try again"),
+		base:     fs.Duration("backoff-base", time.Millisecond, "wait before the second attempt, doubled for each further one"),
+		most:     fs.Duration("backoff-cap", 100*time.Millisecond, "longest wait between attempts"),
+		jitter:   fs.String("jitter", workloads.FullJitter, "how that wait is spread: "+strings.Join(workloads.Jitters(), ", ")),
 	}
 }
 
@@ -99,12 +112,15 @@ func (f *runFlags) plan(args []string) (session.Plan, error) {
 	set := map[string]bool{}
 	f.fs.Visit(func(fl *flag.Flag) { set[fl.Name] = true })
 	p := session.Plan{
-		Lock:        lock.Options{Strategy: *f.strategy, Keys: *f.keys, Skew: *f.skew, Stock: *f.stock},
-		Concurrency: *f.workers, Requests: *f.requests, Duration: *f.duration, Warmup: *f.warmup, Think: *f.think, Timeout: *f.timeout,
-		Pool: *f.pool, Prepared: *f.prepared, Seed: *f.seed, Args: f.args(), Parameters: map[string]string{}, Tool: build(),
+		Lock: lock.Options{Strategy: *f.strategy, Keys: *f.keys, Skew: *f.skew, Stock: *f.stock, MaxRetries: *f.retries,
+			Backoff: workloads.BackoffPolicy{Base: *f.base, Cap: *f.most, Jitter: *f.jitter}},
+		Load: workloads.Load{Operation: lock.Operation, Workers: *f.workers, Rate: *f.rate, Arrival: *f.arrival, Think: *f.think,
+			Requests: *f.requests, Duration: *f.duration, Timeout: *f.timeout, Seed: *f.seed},
+		Warmup: *f.warmup,
+		Pool:   *f.pool, Prepared: *f.prepared, Args: f.args(), Parameters: map[string]string{}, Tool: build(),
 	}
 	if set["requests"] && !set["duration"] {
-		p.Duration = 0
+		p.Load.Duration = 0
 	}
 	f.fs.VisitAll(func(fl *flag.Flag) {
 		if recorded(fl.Name) {
@@ -139,15 +155,17 @@ func recorded(name string) bool { return name != "runs" && name != "output" && n
 const (
 	maxConcurrency = 10_000
 	maxKeys        = 10_000_000
+	maxRate        = 1_000_000
 )
 
 func check(p session.Plan) error {
+	l := p.Load
 	switch {
 	case !slices.Contains(lock.Strategies(), p.Lock.Strategy):
 		return usageError("run: there is no strategy %q; there are: %s", p.Lock.Strategy, strings.Join(lock.Strategies(), ", "))
 	case !slices.Contains(lock.Skews(), p.Lock.Skew):
 		return usageError("run: there is no skew %q; there are: %s", p.Lock.Skew, strings.Join(lock.Skews(), ", "))
-	case p.Concurrency < 1 || p.Concurrency > maxConcurrency:
+	case l.Workers < 1 || l.Workers > maxConcurrency:
 		return usageError("run: --concurrency must be 1 to %d", maxConcurrency)
 	case p.Lock.Keys < 1 || p.Lock.Keys > maxKeys:
 		return usageError("run: --keys must be 1 to %d", maxKeys)
@@ -155,12 +173,23 @@ func check(p session.Plan) error {
 		return usageError("run: --pool must be 0 (unlimited) to %d", maxConcurrency)
 	case p.Lock.Stock < 0:
 		return usageError("run: --stock must not be negative")
-	case p.Duration < 0 || p.Warmup < 0 || p.Think < 0:
+	case l.Duration < 0 || p.Warmup < 0 || l.Think < 0:
 		return usageError("run: --duration, --warmup and --think must not be negative")
-	case p.Timeout <= 0:
+	case l.Timeout <= 0:
 		return usageError("run: --timeout must be positive")
-	case p.Duration == 0 && p.Requests == 0:
+	case l.Duration == 0 && l.Requests == 0:
 		return usageError("run: --duration 0 needs --requests, or the run would not end")
+	case !(l.Rate >= 0 && l.Rate <= maxRate):
+		return usageError("run: --rate must be 0 (closed loop) to %d operations a second", maxRate)
+	case l.Rate > 0 && l.Think > 0:
+		return usageError("run: --think is for a closed loop; with --rate operations come due by themselves")
+	case !slices.Contains(workloads.Arrivals(), l.Arrival):
+		return usageError("run: there is no arrival %q; there are: %s", l.Arrival, strings.Join(workloads.Arrivals(), ", "))
+	case p.Lock.MaxRetries < 0:
+		return usageError("run: --max-retries must not be negative")
+	}
+	if err := p.Lock.Backoff.Check(); err != nil {
+		return usageError("run: %w", err)
 	}
 	return nil
 }
@@ -216,7 +245,7 @@ func (f *runFlags) target(ctx context.Context, w world, log *slog.Logger, p sess
 func (f *runFlags) private(ctx context.Context, w world, log *slog.Logger, p session.Plan, flavor sandbox.Flavor) (session.MySQL, func(), error) {
 	o := sandbox.Options{Flavor: flavor, MaxConnections: p.Pool}
 	if o.MaxConnections == 0 {
-		o.MaxConnections = p.Concurrency
+		o.MaxConnections = p.Load.Workers
 	}
 	if *f.durable {
 		o.Variables = durable()

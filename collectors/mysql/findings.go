@@ -17,6 +17,7 @@ import (
 const (
 	CheckPerformanceSchema = "performance_schema"
 	CheckSlowLogTable      = "slow_log_table"
+	CheckMetadataLocks     = "metadata_locks"
 )
 
 // findings looks at one server; what goes wrong with its questions is a finding
@@ -234,7 +235,7 @@ func (f *findings) slowLogTable() {
 
 // metadataLocks tells whether waits for metadata and named locks are timed.
 func (f *findings) metadataLocks(ctx context.Context) {
-	x := collectors.Finding{Check: "metadata_locks", Found: MetadataWait + " is timed"}
+	x := collectors.Finding{Check: CheckMetadataLocks, Found: MetadataWait + " is timed"}
 	n, err := f.number(ctx, "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = ? AND ENABLED = 'YES' AND TIMED = 'YES'", MetadataWait)
 	switch {
 	case err != nil:

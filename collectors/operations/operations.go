@@ -19,7 +19,12 @@ const (
 	Entries  = "operations.entries"
 	Open     = "operations.open"
 	Finished = "operations.finished"
+	Counted  = "operations.counted"
 )
+
+// Retried is the label of time that came after a failed attempt; that of first
+// attempts is empty.
+const Retried = "retry"
 
 // Source reads one meter.
 type Source struct{ Meter *workloads.Meter }
@@ -29,13 +34,14 @@ func (Source) Name() string { return Name }
 
 // Metrics implements collectors.Source.
 func (Source) Metrics() []metric.Desc {
-	cell := []string{"operation", "stage", "asked", "held"}
+	cell := []string{"operation", "stage", "asked", "held", "attempt"}
 	return []metric.Desc{
 		{Name: Seconds, Unit: metric.Seconds, Kind: metric.Counter, Labels: cell,
-			Help: "time of all operations, open ones included, by client stage, resource asked for and resources held (joined with +)"},
+			Help: "time of all operations, open ones included, by client stage, resource asked for, resources held (joined with +), and whether an earlier attempt had failed"},
 		{Name: Entries, Unit: metric.One, Kind: metric.Counter, Labels: cell, Help: "times an operation entered this state"},
 		{Name: Open, Unit: metric.One, Kind: metric.Gauge, Labels: cell, Help: "operations in this state now; absent is 0"},
 		{Name: Finished, Unit: metric.One, Kind: metric.Counter, Labels: []string{"operation", "outcome"}, Help: "operations that have ended"},
+		{Name: Counted, Unit: metric.One, Kind: metric.Counter, Labels: []string{"operation", "what"}, Help: "what happened inside operations, such as conflicts and attempts"},
 	}
 }
 
@@ -45,7 +51,10 @@ func (s Source) Read(_ context.Context, b *record.Batch) error {
 	r := s.Meter.Read()
 	b.T = r.At.Seconds()
 	for _, t := range r.Totals {
-		labels := []string{t.Operation, string(t.Stage), t.Asked, t.Held}
+		labels := []string{t.Operation, string(t.Stage), t.Asked, t.Held, ""}
+		if t.Retry {
+			labels[4] = Retried
+		}
 		b.Add(t.Seconds, Seconds, labels...)
 		b.Add(float64(t.Entries), Entries, labels...)
 		if t.Open > 0 {
@@ -54,6 +63,9 @@ func (s Source) Read(_ context.Context, b *record.Batch) error {
 	}
 	for f, n := range r.Finished {
 		b.Add(float64(n), Finished, f.Operation, string(f.Outcome))
+	}
+	for c, n := range r.Counted {
+		b.Add(float64(n), Counted, c.Operation, c.What)
 	}
 	return nil
 }

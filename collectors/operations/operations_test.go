@@ -24,12 +24,12 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]float64{
-		"operations.seconds{buy,app,,}":                 1,
-		"operations.entries{buy,app,,}":                 2,
-		"operations.seconds{buy,pool_wait,pool:mysql,}": 2,
-		"operations.entries{buy,pool_wait,pool:mysql,}": 1,
-		"operations.open{buy,pool_wait,pool:mysql,}":    1,
-		"operations.finished{buy,ok}":                   1,
+		"operations.seconds{buy,app,,,}":                 1,
+		"operations.entries{buy,app,,,}":                 2,
+		"operations.seconds{buy,pool_wait,pool:mysql,,}": 2,
+		"operations.entries{buy,pool_wait,pool:mysql,,}": 1,
+		"operations.open{buy,pool_wait,pool:mysql,,}":    1,
+		"operations.finished{buy,ok}":                    1,
 	}
 	if d := cmp.Diff(want, b.Values); d != "" {
 		t.Error(d)

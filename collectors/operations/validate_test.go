@@ -88,7 +88,7 @@ func TestRecordIsValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		for series := range b.Values {
-			if _, l, err := record.ParseSeries(series); err == nil && len(l) == 4 {
+			if _, l, err := record.ParseSeries(series); err == nil && len(l) == 5 {
 				labels = append(labels, l[2])
 			}
 		}

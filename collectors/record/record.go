@@ -111,6 +111,10 @@ type Server struct {
 	Variables map[string]string `json:"variables,omitempty"`
 }
 
+// MetadataInstrument is the key in Variables that is ON where the wait instrument
+// of metadata locks times them.
+const MetadataInstrument = "instrument wait/lock/metadata/sql/mdl"
+
 // Clock is one comparison of a server's clock with ours.
 type Clock struct {
 	Server  string  `json:"server"`

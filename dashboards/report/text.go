@@ -275,7 +275,7 @@ func (t *text) locks(r *analysis.Result) {
 		t.wrap("  ", "    ", fmt.Sprintf("blocker: thread %d, %s, has %s, up to %s old, blocks up to %d: %s",
 			b.Thread, whose, analysis.ResourceWords(b.Resource), seconds(b.AgeS), b.Blocks, query))
 	}
-	t.wrap("  ", "    ", fmt.Sprintf("deadlocks %s, lock wait timeouts %s", number(l.Deadlocks), number(l.Timeouts)))
+	t.wrap("  ", "    ", fmt.Sprintf("deadlocks %s, lock wait timeouts %s, conflicts of versions %s", number(l.Deadlocks), number(l.Timeouts), number(l.Conflicts)))
 }
 
 func (t *text) pool(r *analysis.Result) {

@@ -2,13 +2,14 @@ package lock
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"chokepoint/workloads"
 )
 
 // atomic lets one statement check and write: the row lock lasts for that
 // statement only.
-func atomic(ctx context.Context, w *Workload, op *workloads.Op, id int) workloads.Outcome {
+func atomic(ctx context.Context, w *Workload, op *workloads.Op, id int, _ *rand.Rand) workloads.Outcome {
 	conn, err := w.pool.Conn(ctx, op)
 	if err != nil {
 		return poolOutcome(err)

@@ -238,3 +238,51 @@ func (s sale) killWaiter(t *testing.T) error {
 	}
 	return t.Context().Err()
 }
+
+// TestOptimistic: the books are exact, and each conflict that was counted is an
+// UPDATE that the server ran without effect.
+func TestOptimistic(t *testing.T) {
+	const n = 20 * 50
+	server := sandboxtest.Start(t, sandbox.Options{})
+	s := open(t, server, "chokepoint_optimistic", lock.Options{Strategy: "optimistic", Keys: 1, Stock: 10_000, MaxRetries: 1000,
+		Backoff: workloads.BackoffPolicy{Base: time.Millisecond, Cap: 20 * time.Millisecond, Jitter: workloads.FullJitter}})
+	before := s.counters(t)
+	out := s.drive(t, 20, n, time.Minute)
+	ran := s.counters(t)
+	if d := cmp.Diff(map[workloads.Outcome]int64{workloads.OK: n}, out); d != "" {
+		t.Errorf("outcomes %s", d)
+	}
+	if b := s.audit(t); b != (lock.Books{Left: 10_000 - n}) {
+		t.Errorf("books %+v, want %d left", b, 10_000-n)
+	}
+	r := s.meter.Read()
+	conflicts := int(r.Counted[workloads.Counted{Operation: lock.Operation, What: lock.CountConflicts}])
+	if updates := ran["Com_update"] - before["Com_update"]; conflicts == 0 || updates != n+conflicts {
+		t.Errorf("%d conflicts were counted; the server ran %d updates for %d sales", conflicts, updates, n)
+	}
+	var retried, all float64
+	for _, c := range r.Totals {
+		all += c.Seconds
+		if c.Retry {
+			retried += c.Seconds
+		}
+	}
+	t.Logf("%d conflicts for %d sales; %.0f %% of the time in retried attempts", conflicts, n, 100*retried/all)
+	if retried == 0 || retried >= all {
+		t.Errorf("%.3f of %.3f s are retried attempts", retried, all)
+	}
+}
+
+// TestOptimisticGivesUp: without retries a lost race is the end.
+func TestOptimisticGivesUp(t *testing.T) {
+	server := sandboxtest.Start(t, sandbox.Options{})
+	s := open(t, server, "chokepoint_optimistic", lock.Options{Strategy: "optimistic", Keys: 1, Stock: 10_000,
+		Backoff: workloads.BackoffPolicy{Jitter: workloads.NoJitter}})
+	out := s.drive(t, 20, 1000, time.Minute)
+	if out[lock.Conflict] == 0 || out[workloads.OK] == 0 || out[lock.Conflict]+out[workloads.OK] != 1000 {
+		t.Errorf("outcomes %v", out)
+	}
+	if b := s.audit(t); b.Left != 10_000-out[workloads.OK] {
+		t.Errorf("books %+v after %d sales", b, out[workloads.OK])
+	}
+}

@@ -27,6 +27,9 @@ type Options struct {
 	Keys     int    // rows that the operations choose from
 	Skew     string // how they choose: Uniform or Zipf
 	Stock    int64  // units of each row at the start
+	// MaxRetries and Backoff are for strategies that try again.
+	MaxRetries int
+	Backoff    workloads.BackoffPolicy
 }
 
 // How operations choose their row.
@@ -44,19 +47,20 @@ const zipfExponent = 1.1
 func Skews() []string { return []string{Uniform, Zipf} }
 
 // strategy performs one purchase of the row id.
-type strategy func(ctx context.Context, w *Workload, op *workloads.Op, id int) workloads.Outcome
+type strategy func(ctx context.Context, w *Workload, op *workloads.Op, id int, rnd *rand.Rand) workloads.Outcome
 
 func strategies() map[string]strategy {
 	return map[string]strategy{
 		"none":        readThenWrite,
 		"atomic":      atomic,
 		"pessimistic": pessimistic,
+		"optimistic":  optimistic,
 	}
 }
 
 // Strategies names the strategies, in the order in which a reader should meet
 // them.
-func Strategies() []string { return []string{"none", "atomic", "pessimistic"} }
+func Strategies() []string { return []string{"none", "atomic", "pessimistic", "optimistic"} }
 
 // Workload is the sale. It implements workloads.Workload.
 type Workload struct {
@@ -77,7 +81,8 @@ func New(pool *workloads.Pool, o Options) (*Workload, error) {
 
 const createTable = `CREATE TABLE ` + Table + ` (
 	id BIGINT NOT NULL PRIMARY KEY,
-	quantity BIGINT NOT NULL
+	quantity BIGINT NOT NULL,
+	version BIGINT NOT NULL DEFAULT 0
 ) ENGINE=InnoDB`
 
 // insertRows is how many rows one INSERT of Setup carries.
@@ -114,15 +119,10 @@ const lostPause = 50 * time.Millisecond
 
 // Do buys one unit of a row chosen by rnd.
 func (w *Workload) Do(ctx context.Context, op *workloads.Op, rnd *rand.Rand) workloads.Outcome {
-	outcome := w.buy(ctx, w, op, w.choose(rnd))
+	outcome := w.buy(ctx, w, op, w.choose(rnd), rnd)
 	if outcome == ConnectionLost {
 		op.Enter(workloads.Backoff)
-		pause := time.NewTimer(lostPause)
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		}
+		workloads.Sleep(ctx, lostPause)
 	}
 	return outcome
 }

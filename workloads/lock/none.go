@@ -2,13 +2,14 @@ package lock
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"chokepoint/workloads"
 )
 
 // readThenWrite reads the quantity and writes it less one, with nothing to
 // keep two operations from reading the same value: it loses updates.
-func readThenWrite(ctx context.Context, w *Workload, op *workloads.Op, id int) workloads.Outcome {
+func readThenWrite(ctx context.Context, w *Workload, op *workloads.Op, id int, _ *rand.Rand) workloads.Outcome {
 	conn, err := w.pool.Conn(ctx, op)
 	if err != nil {
 		return poolOutcome(err)

@@ -16,6 +16,7 @@ import (
 // Outcomes of a purchase beside workloads.OK.
 const (
 	SoldOut         workloads.Outcome = "sold_out"
+	Conflict        workloads.Outcome = "conflict"     // the row changed under each attempt
 	Timeout         workloads.Outcome = "timeout"      // the operation's own time limit
 	PoolTimeout     workloads.Outcome = "pool_timeout" // the same, while it waited for a connection
 	LockWaitTimeout workloads.Outcome = "lock_wait_timeout"

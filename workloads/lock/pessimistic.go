@@ -3,13 +3,14 @@ package lock
 import (
 	"context"
 	"database/sql"
+	"math/rand/v2"
 
 	"chokepoint/workloads"
 )
 
 // pessimistic locks the row before it reads it, and holds the lock from there
 // until COMMIT has returned: SELECT ... FOR UPDATE, UPDATE, COMMIT.
-func pessimistic(ctx context.Context, w *Workload, op *workloads.Op, id int) workloads.Outcome {
+func pessimistic(ctx context.Context, w *Workload, op *workloads.Op, id int, _ *rand.Rand) workloads.Outcome {
 	conn, err := w.pool.Conn(ctx, op)
 	if err != nil {
 		return poolOutcome(err)

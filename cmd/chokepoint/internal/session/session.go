@@ -32,16 +32,11 @@ const process = "chokepoint"
 
 // Plan is a run to be made.
 type Plan struct {
-	Lock        lock.Options
-	Concurrency int
-	Requests    uint64        // measured operations; 0: Duration ends the run
-	Duration    time.Duration // of the measured phase; 0: Requests end it
-	Warmup      time.Duration
-	Think       time.Duration
-	Timeout     time.Duration
-	Pool        int // connections, 0 is unlimited
-	Prepared    bool
-	Seed        uint64
+	Lock     lock.Options
+	Load     workloads.Load // of the measured phase; First is set by the session
+	Warmup   time.Duration
+	Pool     int // connections, 0 is unlimited
+	Prepared bool
 	// Args and Parameters go into the record as they are.
 	Args       []string
 	Parameters map[string]string
@@ -135,11 +130,15 @@ func (s *session) create() error {
 func (s *session) describeWorkload() record.Workload {
 	p := s.plan
 	wl := record.Workload{
-		Name: "lock", Strategy: p.Lock.Strategy, Seed: p.Seed, Concurrency: p.Concurrency, ThinkS: p.Think.Seconds(),
+		Name: "lock", Strategy: p.Lock.Strategy, Seed: p.Load.Seed, Concurrency: p.Load.Workers, ThinkS: p.Load.Think.Seconds(), OfferedPerS: p.Load.Rate,
 		Args: p.Args, Parameters: p.Parameters,
 	}
 	if p.Pool > 0 {
 		wl.Resources = append(wl.Resources, record.Resource{Name: "pool:mysql", Capacity: p.Pool})
+	}
+	if p.Load.Rate > 0 {
+		wl.Concurrency = 0 // operations come from outside, any number of them
+		wl.Resources = append(wl.Resources, record.Resource{Name: "slot", Capacity: p.Load.Workers})
 	}
 	return wl
 }
@@ -265,18 +264,11 @@ func (s *session) warmUp(ctx context.Context) {
 		return
 	}
 	s.phase(record.PhaseWarmup, s.now())
-	l := s.load()
-	l.Duration, l.Requests = s.plan.Warmup, s.plan.Requests/10
+	l := s.plan.Load
+	l.Duration, l.Requests = s.plan.Warmup, l.Requests/10
 	stop := s.tellProgress(record.PhaseWarmup, l)
 	workloads.Drive(ctx, s.work, s.meter, l, func(workloads.Done) {})
 	stop()
-}
-
-func (s *session) load() workloads.Load {
-	return workloads.Load{
-		Operation: lock.Operation, Workers: s.plan.Concurrency, Think: s.plan.Think,
-		Requests: s.plan.Requests, Duration: s.plan.Duration, Timeout: s.plan.Timeout, Seed: s.plan.Seed,
-	}
 }
 
 // measure reads all sources, runs the load to its drained end, and reads the
@@ -293,7 +285,7 @@ func (s *session) measure(ctx, polling context.Context) {
 	waitLocks := s.poll(fine, s.lockSources(), locksReading())
 	lat := newLatencies(s.w, s.now)
 	flushing := lat.flushEverySecond(fine)
-	l := s.load()
+	l := s.plan.Load
 	l.First = 1 << 32 // apart from the warm-up's numbers: other random choices
 	tell := s.tellProgress(record.PhaseMeasure, l)
 	workloads.Drive(ctx, s.work, s.meter, l, lat.observe)
@@ -376,7 +368,7 @@ func (s *session) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.pool = workloads.NewPool("mysql", conn, s.plan.Pool, s.plan.Concurrency)
+	s.pool = workloads.NewPool("mysql", conn, s.plan.Pool, s.plan.Load.Workers)
 	if s.work, err = lock.New(s.pool, s.plan.Lock); err != nil {
 		return err
 	}
@@ -385,7 +377,7 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	size := s.plan.Pool
 	if size == 0 {
-		size = s.plan.Concurrency
+		size = s.plan.Load.Workers
 	}
 	if err := s.pool.Open(ctx, size); err != nil {
 		return fmt.Errorf("opening %d connections: %w", size, err)
@@ -403,7 +395,7 @@ func (s *session) describe(ctx context.Context) error {
 		return err
 	}
 	s.tellLimits("mysql", limits)
-	return s.completeRun(ctx)
+	return s.completeRun(ctx, limits)
 }
 
 func (s *session) makeSources() {
@@ -448,10 +440,15 @@ func (s *session) serverProcess() string {
 	return s.server.Process()
 }
 
-func (s *session) completeRun(ctx context.Context) error {
+func (s *session) completeRun(ctx context.Context, findings []collectors.Finding) error {
 	vars, err := s.server.Variables(ctx)
 	if err != nil {
 		return err
+	}
+	for _, f := range findings {
+		if f.Check == mysql.CheckMetadataLocks && f.State == collectors.Visible {
+			vars[record.MetadataInstrument] = "ON"
+		}
 	}
 	srv := record.Server{Kind: "mysql", Flavor: s.server.Flavor, Version: s.server.Text, Sandbox: s.env.MySQL.Sandbox,
 		Process: s.serverProcess(), Schema: Schema, Variables: vars}

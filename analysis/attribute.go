@@ -38,9 +38,11 @@ func Attribute(r *record.Reader) (*Result, error) {
 	res.Symptoms = w.symptoms(best)
 	res.Statements = w.statements()
 	res.Locks = w.locks(ends)
+	res.AppLock = w.appLockSection(latencies)
 	res.Pool = w.poolSection(best, latencies)
 	res.Runtime = w.runtimeSection()
 	res.Host = w.hostSection()
+	res.Redis = w.redisSection()
 	res.Correctness = w.correctness()
 	res.Windows = w.windows(best)
 	res.Verdict = w.verdict(ends, res)
@@ -66,6 +68,7 @@ func newWorld(run record.Run, t *timeline.Timeline) *world {
 	w.outside = readOutside(t, w.databaseProcess(), run.Host.Process)
 	w.machine = readMachine(t, run)
 	w.graph = readLockGraph(t)
+	w.appLocks = readLockCounts(t)
 	for _, s := range t.All(opFinished) {
 		w.ended += t.Delta(s)
 		if s.Labels[1] == "ok" {

@@ -85,6 +85,9 @@ func (w *world) changes(v variant, verdict Verdict) []change {
 		}
 		out = append(out, rowChanges(v, verdict)...)
 	}
+	if strings.HasPrefix(verdict.Resource, "applock:") {
+		out = append(out, change{text: "half the time the lock is held", target: verdict.Cause, factor: halfHeld(func(r string) bool { return r == verdict.Resource })})
+	}
 	if verdict.Resource == w.cpu && (verdict.Cause == databaseCPU || verdict.Cause == runtimeCPU) {
 		out = append(out, change{text: "twice the processors", target: verdict.Cause, settles: map[string]float64{w.cpu: 2 * w.machine.cpus}})
 	}
@@ -109,18 +112,22 @@ func rowChanges(v variant, verdict Verdict) []change {
 	isRow := func(r string) bool { return strings.HasPrefix(r, "row:"+table+"/") }
 	return []change{
 		{
-			text: "half the time the row is held", target: hotRow,
-			factor: func(c waits.Cell) float64 {
-				if c.Waits == "" && slices.ContainsFunc(c.Held, isRow) {
-					return 0.5
-				}
-				return 1
-			},
+			text: "half the time the row is held", target: hotRow, factor: halfHeld(isRow),
 		},
 		{
 			text: fmt.Sprintf("the row spread over %d rows", spreadRows), flag: "--keys", value: fmt.Sprint(spreadRows), target: hotRow,
 			drops: isRow,
 		},
+	}
+}
+
+// halfHeld halves the work of those that hold one of the resources.
+func halfHeld(which func(string) bool) func(waits.Cell) float64 {
+	return func(c waits.Cell) float64 {
+		if c.Waits == "" && slices.ContainsFunc(c.Held, which) {
+			return 0.5
+		}
+		return 1
 	}
 }
 

@@ -22,9 +22,11 @@ type Result struct {
 	Relief      []Relief     `json:"relief"`
 	Statements  []Statement  `json:"statements,omitempty"`
 	Locks       *Locks       `json:"locks,omitempty"`
+	AppLock     *AppLock     `json:"app_lock,omitempty"`
 	Pool        *Pool        `json:"pool,omitempty"`
 	Runtime     *Runtime     `json:"runtime,omitempty"`
 	Host        *Host        `json:"host,omitempty"`
+	Redis       *Redis       `json:"redis,omitempty"`
 	Correctness *Correctness `json:"correctness,omitempty"`
 	Checks      []Check      `json:"checks"`
 	Windows     []Window     `json:"windows"`
@@ -248,6 +250,46 @@ type Pool struct {
 	WaitS       Spread `json:"wait_s"`
 	HoldS       Spread `json:"hold_s"`
 	Utilisation Number `json:"utilisation"`
+}
+
+// AppLock tells of application locks.
+type AppLock struct {
+	Acquired           Number `json:"acquired"`
+	AttemptsPerAcquire Number `json:"attempts_per_acquire"`
+	// IdleWithWaitersRatio is the share of the time in which somebody waited for
+	// the lock and nobody had it.
+	IdleWithWaitersRatio Number `json:"idle_with_waiters_ratio"`
+	// HandoffS is for how long the lock was free, with operations waiting, before
+	// one of them got it.
+	HandoffS Spread `json:"handoff_s"`
+	HoldS    Spread `json:"hold_s"`
+	// LeaseExpired counts locks that had ended before their release, DoubleHeld
+	// those that somebody else had got meanwhile.
+	LeaseExpired Number `json:"lease_expired"`
+	DoubleHeld   Number `json:"double_held"`
+}
+
+// Redis is what the Redis server says of itself, of all its clients.
+type Redis struct {
+	OpsPerS            Number         `json:"ops_per_s"`
+	HitRatio           Number         `json:"hit_ratio"`
+	Hits               Number         `json:"hits"`
+	Misses             Number         `json:"misses"`
+	MemoryUsedBytesMax Number         `json:"memory_used_bytes_max"`
+	DatasetBytesMax    Number         `json:"dataset_bytes_max"`
+	Commands           []RedisCommand `json:"commands"`
+	// BusyShare is the share of the time in which the main thread was busy: its
+	// event loop's own figure, or its CPU time before Redis 7.2.
+	BusyShare Number `json:"busy_share"`
+}
+
+// RedisCommand is the time of a command in the server, without queueing and
+// network.
+type RedisCommand struct {
+	Name  string `json:"name"`
+	Calls Number `json:"calls"`
+	MeanS Number `json:"mean_s"`
+	P99S  Number `json:"p99_s"` // upper bound of its bucket
 }
 
 // Spread is a short distribution of times, in seconds.

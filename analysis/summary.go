@@ -37,6 +37,8 @@ func ResourceWords(resource string) string {
 		return "a metadata lock"
 	case kind == "mdl":
 		return "the metadata lock of " + name
+	case kind == "applock":
+		return "the application lock of " + name
 	case resource == anyNamed:
 		return "a named lock (GET_LOCK)"
 	case kind == "named":
@@ -55,6 +57,12 @@ func causeWords(c waits.Cause, resource string) string {
 	switch c {
 	case hotRow, longTransaction, gapLock, metadataLock, namedLock:
 		return ResourceWords(resource)
+	case redisLock:
+		return ResourceWords(resource) + " in Redis"
+	case lockBackoff:
+		return ResourceWords(resource) + " in Redis, which is free for most of the time in which somebody waits: attempts come too rarely"
+	case lockLease:
+		return ResourceWords(resource) + " in Redis, whose lease ends before its holders are done"
 	case undersized, nested:
 		return "the connection pool"
 	case databaseCPU:

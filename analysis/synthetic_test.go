@@ -188,7 +188,7 @@ func (s *synthetic) line(t *testing.T, line string, f []string) {
 func sourceOf(series string) string {
 	for _, p := range []struct{ prefix, source string }{
 		{"operations.", "operations"}, {"mysql.digest.", "mysql.digests"}, {"mysql.statement.", "mysql.statements"}, {"mysql.ping", "mysql.ping"},
-		{"mysql.", "mysql.status"}, {"host.", "host"}, {"go.", "go"}, {"pool.", "pool"},
+		{"mysql.", "mysql.status"}, {"redis.command.latency", "redis.latency"}, {"redis.", "redis.info"}, {"host.", "host"}, {"go.", "go"}, {"pool.", "pool"},
 	} {
 		if strings.HasPrefix(series, p.prefix) {
 			return p.source
@@ -552,6 +552,20 @@ func expect(t *testing.T, res *analysis.Result, line string, f []string) {
 		}
 	case "conflicts":
 		near("conflicts", res.Locks.Conflicts, f[1])
+	case "applock": // applock ACQUIRED ATTEMPTS-EACH IDLE-RATIO EXPIRED DOUBLED
+		a := res.AppLock
+		for i, got := range []analysis.Number{a.Acquired, a.AttemptsPerAcquire, a.IdleWithWaitersRatio, a.LeaseExpired, a.DoubleHeld} {
+			near(fmt.Sprint("number ", i+1), got, f[i+1])
+		}
+	case "redis": // redis OPS-PER-S HIT-RATIO BUSY-SHARE
+		for i, got := range []analysis.Number{res.Redis.OpsPerS, res.Redis.HitRatio, res.Redis.BusyShare} {
+			near(fmt.Sprint("number ", i+1), got, f[i+1])
+		}
+	case "command": // command NAME CALLS MEAN P99
+		i := slices.IndexFunc(res.Redis.Commands, func(c analysis.RedisCommand) bool { return c.Name == f[1] })
+		near("calls", res.Redis.Commands[i].Calls, f[2])
+		near("mean", res.Redis.Commands[i].MeanS, f[3])
+		near("p99", res.Redis.Commands[i].P99S, f[4])
 	case "outcome": // outcome NAME N
 		near(f[1], analysis.Number(res.Load.Outcomes[f[1]]), f[2])
 	case "blocker": // blocker THREAD BLOCKS RESOURCE

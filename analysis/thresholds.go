@@ -60,6 +60,13 @@ const (
 	longShare   = 0.50
 	gapShare    = 0.50
 
+	// Causes of waiting for a lock in Redis. Leases that end under their holders
+	// are wrong at any rate, and one in a hundred is no accident; a lock that is
+	// free for half of the time in which somebody wants it is lost to the pauses
+	// between attempts.
+	leaseShare = 0.01
+	idleShare  = 0.50
+
 	// windowSlices: fewer slices with one leader are no window.
 	windowSlices = 3
 )

@@ -19,6 +19,8 @@ var (
 	runtimeMutex = waits.Cause{Layer: "runtime", Cause: "mutex"}
 	redisPool    = waits.Cause{Layer: "redis", Cause: "pool"}
 	redisLock    = waits.Cause{Layer: "redis", Cause: "lock_contention"}
+	lockBackoff  = waits.Cause{Layer: "redis", Cause: "lock_backoff"}
+	lockLease    = waits.Cause{Layer: "redis", Cause: "lock_lease"}
 	slotCause    = waits.Cause{Layer: "runtime", Cause: "scheduler"}
 )
 
@@ -78,18 +80,19 @@ func (e end) of(b bounds) float64 {
 
 // world is all that the analysis computes on.
 type world struct {
-	run     record.Run
-	t       *timeline.Timeline
-	length  float64 // T, seconds
-	steps   []timeline.Slice
-	cells   []clientCell
-	server  serverTime
-	outside outside
-	machine machine
-	graph   lockGraph
-	cpu     string // the resource that processors are, cpu:<process>
-	ok      float64
-	ended   float64
+	run      record.Run
+	t        *timeline.Timeline
+	length   float64 // T, seconds
+	steps    []timeline.Slice
+	cells    []clientCell
+	server   serverTime
+	outside  outside
+	machine  machine
+	graph    lockGraph
+	appLocks lockCounts
+	cpu      string // the resource that processors are, cpu:<process>
+	ok       float64
+	ended    float64
 }
 
 // variant is the usage under one choice of what is only known within bounds.
@@ -251,7 +254,7 @@ func (w *world) resource(u *waits.Usage, name string) *waits.Resource {
 	switch kind, _, _ := strings.Cut(name, ":"); {
 	case name == w.cpu:
 		r.CPU, r.Capacity, r.Held, r.Foreign = true, w.machine.cpus, w.machine.ours, max(0, w.machine.busy-w.machine.ours)
-	case kind == "row" && strings.HasSuffix(name, "/*"), name == anyRow:
+	case strings.HasSuffix(name, "*"), name == anyRow: // keys without a name of their own
 		r.Opaque = true
 	case kind == "mdl", kind == "named":
 		r.Opaque = w.graph.metadata[name] == 0 // nobody was seen to have it
@@ -305,7 +308,7 @@ func (w *world) causeOf(name string) waits.Cause {
 	case "mutex":
 		return runtimeMutex
 	case "applock":
-		return redisLock
+		return w.appLocks.cause()
 	}
 	return slotCause
 }

@@ -78,6 +78,9 @@ func (w *world) stallWarnings() []string {
 		}
 		from = at
 	}
+	if n := w.outcome("redis_connection_lost"); n > 0 {
+		out = append(out, fmt.Sprintf("%.0f operations lost their connection to Redis: the server went away, or closed it", n))
+	}
 	if n := w.outcome("connection_lost") + w.outcome("commit_unknown"); n > 0 {
 		out = append(out, fmt.Sprintf("%.0f operations lost their connection: the server went away, or closed it", n))
 	}
@@ -144,16 +147,20 @@ func beginning(text string) string {
 	return text
 }
 
-// restartWarnings tell where the server's uptime fell: it was started anew, or
-// its clock was set back.
+// restartWarnings tell where a server's uptime fell: it was started anew, or its
+// clock was set back.
 func (w *world) restartWarnings() []string {
+	return append(w.restarts("the database server", uptime), w.restarts("the Redis server", redisUptime)...)
+}
+
+func (w *world) restarts(server, metric string) []string {
 	var out []string
-	for _, f := range w.t.Get(uptime).Falls() {
+	for _, f := range w.t.Get(metric).Falls() {
 		if f.Value <= f.To-f.From+uptimeSlack {
-			out = append(out, fmt.Sprintf("the server was restarted between %.1f and %.1f s: what it had counted since the reading before that is lost", f.From, f.To))
+			out = append(out, fmt.Sprintf("%s was restarted between %.1f and %.1f s: what it had counted since the reading before that is lost", server, f.From, f.To))
 			continue
 		}
-		out = append(out, fmt.Sprintf("the server's uptime fell to %.0f s between %.1f and %.1f s without a restart: its clock was set back", f.Value, f.From, f.To))
+		out = append(out, fmt.Sprintf("the uptime of %s fell to %.0f s between %.1f and %.1f s without a restart: its clock was set back", server, f.Value, f.From, f.To))
 	}
 	return out
 }

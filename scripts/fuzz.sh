@@ -13,7 +13,7 @@ only_out_of_time() {
 }
 
 for target in collectors/record:FuzzReader collectors/record:FuzzLatencies collectors/record:FuzzValidate \
-	collectors/record:FuzzParseSeries collectors/record:FuzzParseID collectors/mysql:FuzzParseVersion cmd/chokepoint:FuzzDSN; do
+	collectors/record:FuzzParseSeries collectors/record:FuzzParseID collectors/mysql:FuzzParseVersion collectors/redis:FuzzParseInfo cmd/chokepoint:FuzzDSN; do
 	echo "== fuzz $target for $1"
 	status=0
 	go test "./${target%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime "$1" -fuzzminimizetime 10x >"$out" 2>&1 || status=$?

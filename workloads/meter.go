@@ -39,6 +39,7 @@ type Meter struct {
 	keys     map[string]*key // keyed resources in use, or waited for
 	named    map[string]bool // keys with a name of their own
 	waited   time.Duration   // all ended waiting for keyed resources
+	locks    lockWatch
 	buf      []byte
 }
 
@@ -87,6 +88,7 @@ func NewMeter(now func() time.Duration) *Meter {
 		counted:  map[Counted]uint64{},
 		keys:     map[string]*key{},
 		named:    map[string]bool{},
+		locks:    lockWatch{locks: map[string]*lockState{}},
 	}
 }
 
@@ -104,6 +106,10 @@ type Reading struct {
 	Totals   []Total // sorted by cell
 	Finished map[Finished]uint64
 	Counted  map[Counted]uint64
+	// LockIdle is for how many seconds application locks were free while
+	// operations waited for them, LockWaited for how many operations waited:
+	// sums over the locks.
+	LockIdle, LockWaited float64
 }
 
 // Read takes a reading.
@@ -115,7 +121,9 @@ func (m *Meter) Read() Reading {
 		spent := c.closed + time.Duration(c.open)*at - c.entered
 		r.Totals = append(r.Totals, Total{Cell: c.Cell, Seconds: spent.Seconds(), Entries: c.entries, Open: c.open})
 	}
+	idle, waited := m.locks.read(at)
 	m.mu.Unlock()
+	r.LockIdle, r.LockWaited = idle.Seconds(), waited.Seconds()
 	slices.SortFunc(r.Totals, func(a, b Total) int { return compareCells(a.Cell, b.Cell) })
 	return r
 }
@@ -148,6 +156,8 @@ type Op struct {
 	retry     bool
 	spent     map[Stage]time.Duration
 	poolHold  time.Duration
+	lockHold  time.Duration
+	handoff   time.Duration
 }
 
 type ask struct {
@@ -173,6 +183,9 @@ type Done struct {
 	Spent map[Stage]time.Duration
 	// PoolHold is the time for which it held pooled connections.
 	PoolHold time.Duration
+	// LockHold is the time for which it held application locks, and Handoff for
+	// how long those were free, with operations waiting, before it got them.
+	LockHold, Handoff time.Duration
 }
 
 // Begin starts an operation, in stage App.
@@ -242,6 +255,9 @@ func (o *Op) Ask(s Stage, r Resource) {
 		o.asked.contended = k.users > 0
 		k.users++
 	}
+	if r.isAppLock() {
+		o.m.locks.change(r.name, at, 1, 0)
+	}
 	o.move(at, s)
 }
 
@@ -256,6 +272,9 @@ func (o *Op) Hold() {
 	r := o.asked.r
 	if r.rest != "" {
 		o.m.keys[r.name].users++ // giveUp takes the asker's use away
+	}
+	if r.isAppLock() {
+		o.handoff += o.m.locks.change(r.name, at, 0, 1)
 	}
 	o.giveUp(at)
 	o.held = append(o.held, hold{r: r, label: o.m.label(r), since: at})
@@ -289,7 +308,7 @@ func (o *Op) End(outcome Outcome) Done {
 	o.leave(at)
 	o.cell = nil
 	o.m.finished[Finished{o.operation, outcome}]++
-	return Done{Operation: o.operation, Outcome: outcome, Start: o.began, End: at, Spent: o.spent, PoolHold: o.poolHold}
+	return Done{Operation: o.operation, Outcome: outcome, Start: o.began, End: at, Spent: o.spent, PoolHold: o.poolHold, LockHold: o.lockHold, Handoff: o.handoff}
 }
 
 func (o *Op) drop(at time.Duration, i int) {
@@ -300,6 +319,10 @@ func (o *Op) drop(at time.Duration, i int) {
 	if strings.HasPrefix(h.r.name, "pool:") {
 		o.poolHold += at - h.since
 	}
+	if h.r.isAppLock() {
+		o.lockHold += at - h.since
+		o.m.locks.change(h.r.name, at, 0, -1)
+	}
 	o.held = slices.Delete(o.held, i, i+1)
 }
 
@@ -309,6 +332,9 @@ func (o *Op) giveUp(at time.Duration) {
 	o.asked = ask{}
 	if a.r.rest == "" {
 		return
+	}
+	if a.r.isAppLock() {
+		o.m.locks.change(a.r.name, at, -1, 0)
 	}
 	if a.contended {
 		o.m.waitedFor(a.r, at-a.at)

@@ -103,6 +103,48 @@ func TestMeterRetries(t *testing.T) {
 	again.End(workloads.OK)
 }
 
+// TestMeterLocks follows one application lock: a holds it from 0 to 10, b waits
+// from 2 on and polls, gets it at 14; c asks at 20, when nobody has it, and
+// gives up at 23.
+func TestMeterLocks(t *testing.T) {
+	c := &clock{}
+	m := workloads.NewMeter(c.now)
+	lock := workloads.ApplicationLock("stock/1")
+	a, b := m.Begin("buy"), m.Begin("buy")
+	a.Ask(workloads.AppLock, lock)
+	a.Hold()
+	c.ms = 2
+	b.Ask(workloads.AppLock, lock)
+	c.ms = 5
+	b.In(workloads.Backoff)
+	c.ms = 10
+	da := a.End(workloads.OK) // which drops it
+	c.ms = 12
+	if r := m.Read(); ms(r.LockIdle) != 2 || ms(r.LockWaited) != 10 {
+		t.Errorf("at 12: idle %v, waited %v ms, want 2 (from 10) and 10 (from 2)", ms(r.LockIdle), ms(r.LockWaited))
+	}
+	c.ms = 14
+	b.Hold()
+	c.ms = 17
+	db := b.End(workloads.OK)
+	c.ms = 20
+	x := m.Begin("buy")
+	x.Ask(workloads.AppLock, lock)
+	c.ms = 23
+	x.Enter(workloads.App)
+	dx := x.End("lock_timeout")
+	c.ms = 99
+	if r := m.Read(); ms(r.LockIdle) != 4+3 || ms(r.LockWaited) != 12+3 {
+		t.Errorf("in all: idle %v, waited %v ms, want 7 and 15", ms(r.LockIdle), ms(r.LockWaited))
+	}
+	if da.LockHold != 10*time.Millisecond || da.Handoff != 0 || db.LockHold != 3*time.Millisecond || db.Handoff != 4*time.Millisecond || dx.LockHold != 0 || dx.Handoff != 0 {
+		t.Errorf("holds %v, %v, %v, want 10, 3, 0 ms; handoffs %v, %v, %v, want 0, 4, 0 ms", da.LockHold, db.LockHold, dx.LockHold, da.Handoff, db.Handoff, dx.Handoff)
+	}
+}
+
+// ms rounds seconds to whole milliseconds.
+func ms(seconds float64) int { return int(math.Round(seconds * 1e3)) }
+
 func TestMeterHoldsTwice(t *testing.T) {
 	c := &clock{}
 	m := workloads.NewMeter(c.now)

@@ -3,6 +3,8 @@
 // nothing of collectors or records.
 package workloads
 
+import "strings"
+
 // Stage is what a client can time: an operation is in exactly one at any
 // moment.
 type Stage string
@@ -45,3 +47,14 @@ func Named(name string) Resource { return Resource{name: name} }
 func Row(table, key string) Resource {
 	return Resource{name: "row:" + table + "/" + key, rest: "row:" + table + "/*"}
 }
+
+// appLocks begins the names of application locks: those that the operations
+// agree upon themselves, by way of Redis or a named lock of the database.
+const appLocks = "applock:"
+
+// ApplicationLock is the lock of one key. Keys are booked like those of rows.
+func ApplicationLock(key string) Resource {
+	return Resource{name: appLocks + key, rest: appLocks + "*"}
+}
+
+func (r Resource) isAppLock() bool { return strings.HasPrefix(r.name, appLocks) }

@@ -4,18 +4,24 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+
 	"chokepoint/cmd/chokepoint/internal/session"
-	"chokepoint/collectors/mysql"
+	mysqlcollector "chokepoint/collectors/mysql"
+	collector "chokepoint/collectors/redis"
+	"chokepoint/workloads/lock"
 )
 
 const cleanHelp = `chokepoint clean removes from a server what runs have left there: the schemas
-named chokepoint_* that bear the marker table of chokepoint. It touches nothing
-else. Private servers need no cleaning: they end with the command.`
+named chokepoint_* that bear the marker table of chokepoint, and the keys of Redis
+that begin with chokepoint_ if its marker is among them. It touches nothing else.
+Private servers need no cleaning: they end with the command.`
 
-// cleanCommand removes our schemas from a server.
+// cleanCommand removes our schemas and keys from servers.
 func cleanCommand(ctx context.Context, w world, args []string) error {
 	fs := flags(w, "clean", cleanHelp)
-	dsn := newDSNFlag(fs, "to clean")
+	dsn, url := newDSNFlag(fs, "to clean"), newRedisFlag(fs, "to clean")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -23,12 +29,28 @@ func cleanCommand(ctx context.Context, w world, args []string) error {
 	if err != nil {
 		return err
 	}
-	if cfg == nil {
-		return usageError("clean: which server? Put its DSN into the environment variable %s, or give --mysql-dsn", dsnVariable)
+	o, err := url.options(w, "clean")
+	switch {
+	case err != nil:
+		return err
+	case cfg == nil && o == nil:
+		return usageError("clean: which server? Put its DSN into the environment variable %s (or its URL into %s), or give --mysql-dsn (--redis-url)", dsnVariable, redisVariable)
 	}
-	server, err := mysql.Connect(ctx, cfg)
+	if cfg != nil {
+		if err := cleanMySQL(ctx, w, cfg); err != nil {
+			return advise(ctx, err)
+		}
+	}
+	if o != nil {
+		return advise(ctx, cleanRedis(ctx, w, o))
+	}
+	return nil
+}
+
+func cleanMySQL(ctx context.Context, w world, cfg *mysql.Config) error {
+	server, err := mysqlcollector.Connect(ctx, cfg)
 	if err != nil {
-		return advise(ctx, err)
+		return err
 	}
 	defer server.DB.Close()
 	dropped, left, err := session.Clean(ctx, server.DB)
@@ -38,11 +60,26 @@ func cleanCommand(ctx context.Context, w world, args []string) error {
 	for _, name := range left {
 		fmt.Fprintf(w.stderr, "chokepoint: left schema %s alone: it has no marker of ours\n", name)
 	}
-	if err != nil {
-		return advise(ctx, err)
+	if err == nil && len(dropped) == 0 {
+		fmt.Fprintln(w.stdout, "no schema of ours is on this server")
 	}
-	if len(dropped) == 0 {
-		fmt.Fprintln(w.stdout, "nothing of ours is on this server")
+	return err
+}
+
+func cleanRedis(ctx context.Context, w world, o *redis.Options) error {
+	server, err := collector.Connect(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer server.Client.Close()
+	ours, err := session.CleanRedis(ctx, server.Client)
+	switch {
+	case err != nil:
+		return err
+	case ours:
+		fmt.Fprintf(w.stdout, "deleted the keys that begin with %s\n", lock.KeyPrefix)
+	default:
+		fmt.Fprintln(w.stdout, "no keys of ours are on this Redis server")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"chokepoint/cmd/chokepoint/internal/session"
 	"chokepoint/collectors/host"
 	"chokepoint/collectors/mysql"
+	"chokepoint/collectors/redis"
 	"chokepoint/dashboards/report"
 	"chokepoint/workloads/sandbox"
 )
@@ -16,12 +17,12 @@ const doctorHelp = `chokepoint doctor tells what can be observed here, what is m
 a verdict, and the statements and settings that mend it. It reads only, works
 without any rights, and prints what an administrator has to enter.
 
-Without a DSN it looks at private servers, which it starts and ends.`
+Without a DSN and a URL it looks at private servers, which it starts and ends.`
 
 // doctorCommand looks at this machine and at the servers.
 func doctorCommand(ctx context.Context, w world, args []string) error {
 	fs := flags(w, "doctor", doctorHelp)
-	dsn, which := newDSNFlag(fs, "to look at instead of a private one"), newFlavorFlag(fs)
+	dsn, url, which := newDSNFlag(fs, "to look at"), newRedisFlag(fs, "to look at"), newFlavorFlag(fs)
 	format := fs.String("output", "text", "`format`: text or json")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -37,18 +38,25 @@ func doctorCommand(ctx context.Context, w world, args []string) error {
 	if err != nil {
 		return err
 	}
-	var server session.MySQL
-	if cfg != nil {
-		server = foreign(cfg)
+	o, err := url.options(w, "doctor")
+	if err != nil {
+		return err
+	}
+	var to target
+	if cfg != nil || o != nil {
+		to.redis = foreignRedis(o)
+		if cfg != nil {
+			to.mysql = foreign(cfg)
+		}
 	} else {
 		sb, end, err := startSandbox(ctx, w, slog.New(slog.NewTextHandler(w.stderr, nil)), sandbox.Options{Flavor: flavor})
 		if err != nil {
 			return err
 		}
 		defer end()
-		server = session.MySQL{Config: sb.MySQL().Config(), PID: sb.MySQL().PID}
+		to = target{mysql: session.MySQL{Config: sb.MySQL().Config(), PID: sb.MySQL().PID}, redis: privateRedis(sb)}
 	}
-	d, err := diagnose(ctx, server)
+	d, err := diagnose(ctx, to)
 	if err != nil {
 		return advise(ctx, err)
 	}
@@ -58,25 +66,36 @@ func doctorCommand(ctx context.Context, w world, args []string) error {
 	return d.WriteText(w.stdout, textStyle(w))
 }
 
-// diagnose looks at a server and at this machine.
-func diagnose(ctx context.Context, server session.MySQL) (*report.Diagnosis, error) {
-	s, err := mysql.Connect(ctx, server.Config)
-	if err != nil {
-		return nil, err
+// diagnose looks at the servers that there are, and at this machine.
+func diagnose(ctx context.Context, to target) (*report.Diagnosis, error) {
+	d := &report.Diagnosis{Tool: build().Version}
+	processes := []host.Process{{Name: "chokepoint", PID: os.Getpid()}}
+	if to.mysql.Config != nil {
+		s, err := mysql.Connect(ctx, to.mysql.Config)
+		if err != nil {
+			return nil, err
+		}
+		defer s.DB.Close()
+		all, err := s.Findings(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rights, err := s.LoadRights(ctx, session.Schema)
+		if err != nil {
+			return nil, err
+		}
+		d.Subjects = append(d.Subjects, report.Subject{Name: s.Flavor + " " + s.Text, User: to.mysql.Config.User, Findings: append(all, rights)})
+		processes = append(processes, host.Process{Name: s.Process(), PID: to.mysql.PID})
 	}
-	defer s.DB.Close()
-	all, err := s.Findings(ctx)
-	if err != nil {
-		return nil, err
+	if to.redis.Options != nil {
+		s, err := redis.Connect(ctx, to.redis.Options)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Client.Close()
+		d.Subjects = append(d.Subjects, report.Subject{Name: s.Flavor + " " + s.Version, User: to.redis.Options.Username, Findings: s.Findings(ctx)})
+		processes = append(processes, host.Process{Name: s.Process(), PID: to.redis.PID})
 	}
-	rights, err := s.LoadRights(ctx, session.Schema)
-	if err != nil {
-		return nil, err
-	}
-	name := s.Flavor + " " + s.Text
-	machine := host.Findings([]host.Process{{Name: "chokepoint", PID: os.Getpid()}, {Name: s.Process(), PID: server.PID}})
-	return &report.Diagnosis{Tool: build().Version, Subjects: []report.Subject{
-		{Name: name, User: server.Config.User, Findings: append(all, rights)},
-		{Name: "this machine", Findings: machine},
-	}}, nil
+	d.Subjects = append(d.Subjects, report.Subject{Name: "this machine", Findings: host.Findings(processes)})
+	return d, nil
 }

@@ -6,12 +6,14 @@ import (
 	"database/sql"
 	"encoding/json"
 	"io/fs"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"chokepoint/collectors/record"
 	"chokepoint/dashboards/report"
@@ -104,7 +106,7 @@ func testLiveForeignServer(t *testing.T, flavor sandbox.Flavor) {
 	if out, code := at(cfg.FormatDSN(), "clean"); code != exitOK || !strings.Contains(out, "dropped schema chokepoint_lock\n") || !strings.Contains(out, "left schema chokepoint_notes alone") {
 		t.Errorf("clean: exit %d, %s", code, out)
 	}
-	if out, code := at(cfg.FormatDSN(), "clean"); code != exitOK || !strings.Contains(out, "nothing of ours") {
+	if out, code := at(cfg.FormatDSN(), "clean"); code != exitOK || !strings.Contains(out, "no schema of ours") {
 		t.Errorf("clean again: exit %d, %s", code, out)
 	}
 	exec("DROP DATABASE chokepoint_notes")
@@ -123,6 +125,63 @@ func testLiveForeignServer(t *testing.T, flavor sandbox.Flavor) {
 		t.Errorf("runs that could not begin left a record: %s", r.Run().ID)
 	}
 	testDoctor(t, at, cfg, exec)
+}
+
+// TestLiveForeignRedis locks in a Redis server that the command did not start,
+// as a user with a password; what that leaves is removed, and nothing else.
+func TestLiveForeignRedis(t *testing.T) {
+	sb := sandboxtest.Start(t, sandbox.Options{})
+	own := redis.NewClient(&redis.Options{Network: "unix", Addr: sandboxtest.Redis(t, sb).Socket})
+	defer own.Close()
+	ctx := t.Context()
+	for _, words := range [][]any{
+		{"acl", "setuser", "locker", "on", ">" + secret, "~chokepoint_*", "+@all"},
+		{"set", "theirs", "1"},
+	} {
+		if err := own.Do(ctx, words...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u := url.URL{Scheme: "unix", User: url.UserPassword("locker", secret), Path: sb.Redis().Socket}
+	runs := t.TempDir()
+	at := func(args ...string) (string, int) {
+		t.Helper()
+		var out bytes.Buffer
+		getenv := func(key string) string {
+			return map[string]string{redisVariable: u.String(), dsnVariable: sb.MySQL().Config().FormatDSN()}[key]
+		}
+		code := run(ctx, world{getenv, &out, &out}, args)
+		if strings.Contains(out.String(), secret) || strings.Contains(out.String(), url.QueryEscape(secret)) {
+			t.Errorf("the password is printed: %s", out.String())
+		}
+		return out.String(), code
+	}
+	spin := []string{"run", "lock", "--runs", runs, "--strategy", "redis-spin", "--concurrency", "20", "--requests", "500"}
+	if out, code := at(spin...); code != exitUsage || !strings.Contains(out, "would lock in the Redis server") {
+		t.Errorf("without --allow-load: exit %d, %s", code, out)
+	}
+	if err := own.Set(ctx, "chokepoint_notes", "mine", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := at(append(spin, "--allow-load")...); code != exitError || !strings.Contains(out, "they are not ours, and nothing was touched") {
+		t.Errorf("beside somebody's keys: exit %d, %s", code, out)
+	}
+	if err := own.Del(ctx, "chokepoint_notes").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := at(append(spin, "--allow-load")...); code != exitOK || !strings.Contains(out, "APPLICATION LOCKS") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	if out, code := at("doctor"); code != exitOK || !strings.Contains(out, "as user locker") && !strings.Contains(out, ", as locker") {
+		t.Errorf("doctor: exit %d, %s", code, out)
+	}
+	if out, code := at("clean"); code != exitOK || !strings.Contains(out, "deleted the keys that begin with chokepoint_") {
+		t.Errorf("clean: exit %d, %s", code, out)
+	}
+	if keys, err := own.Keys(ctx, "*").Result(); err != nil || len(keys) != 1 || keys[0] != "theirs" {
+		t.Errorf("left: %v (%v)", keys, err)
+	}
+	nowhere(t, runs, secret)
 }
 
 // testDoctor: without rights the doctor says so and what to enter; with that,

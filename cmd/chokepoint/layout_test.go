@@ -18,6 +18,7 @@ func mayImport() map[string][]string {
 		"collectors":            {"collectors/metric", "collectors/record"},
 		"collectors/operations": {"collectors/metric", "collectors/record", "workloads"},
 		"collectors/mysql":      {"collectors", "collectors/metric", "collectors/record"},
+		"collectors/redis":      {"collectors", "collectors/metric", "collectors/record"},
 		"collectors/pool":       {"collectors", "collectors/metric", "collectors/record"},
 		"collectors/goruntime":  {"collectors", "collectors/metric", "collectors/record"},
 		"collectors/host":       {"collectors", "collectors/metric", "collectors/record"},

@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Exit codes.
@@ -65,11 +67,17 @@ func usageError(format string, args ...any) error {
 }
 
 func main() {
+	redis.SetLogger(silence{}) // its errors come back, and are outcomes and faults
 	ctx, stop := interruptible(context.Background())
 	code := run(ctx, world{os.Getenv, os.Stdout, os.Stderr}, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
+
+// silence is what go-redis logs to: it has one logger a process.
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
 
 // interruptible ends ctx at the first Ctrl-C or SIGTERM and the process at the
 // second. Servers of a sandbox end with the process.

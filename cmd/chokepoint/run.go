@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"chokepoint/cmd/chokepoint/internal/session"
 	"chokepoint/collectors/record"
 	"chokepoint/workloads"
@@ -68,6 +70,9 @@ type runFlags struct {
 	durable  *bool
 	prepared *bool
 	dsn      *dsnFlag
+	redis    *redisFlag
+	lease    *time.Duration
+	hold     *time.Duration
 	allow    *bool
 	rate     *float64
 	arrival  *string
@@ -97,6 +102,9 @@ func newRunFlags(w world) *runFlags {
 		skew:     fs.String("skew", lock.Uniform, "how operations choose their row: "+strings.Join(lock.Skews(), ", ")),
 		durable:  fs.Bool("durable", false, "private server with the binary log on and a flush at each commit, as real ones have"),
 		prepared: fs.Bool("prepared", false, "prepared statements, to which MariaDB's digests are blind"),
+		redis:    newRedisFlag(fs, "to watch, and to lock in where the strategy does, instead of a private one"),
+		lease:    fs.Duration("lease", 5*time.Second, "time after which a lock in Redis ends by itself"),
+		hold:     fs.Duration("hold", 0, "time between reading and writing (SLEEP in the database), in which an operation holds what it has locked"),
 		sandbox:  newFlavorFlag(fs),
 		rate:     fs.Float64("rate", 0, "open loop: operations due a second, whatever becomes of those before; --concurrency caps those in flight, the rest wait in the queue"),
 		arrival:  fs.String("arrival", workloads.Poisson, "how operations of an open loop come due: "+strings.Join(workloads.Arrivals(), ", ")),
@@ -112,7 +120,7 @@ func (f *runFlags) plan(args []string) (session.Plan, error) {
 	set := map[string]bool{}
 	f.fs.Visit(func(fl *flag.Flag) { set[fl.Name] = true })
 	p := session.Plan{
-		Lock: lock.Options{Strategy: *f.strategy, Keys: *f.keys, Skew: *f.skew, Stock: *f.stock, MaxRetries: *f.retries,
+		Lock: lock.Options{Strategy: *f.strategy, Keys: *f.keys, Skew: *f.skew, Stock: *f.stock, Hold: *f.hold, Lease: *f.lease, MaxRetries: *f.retries,
 			Backoff: workloads.BackoffPolicy{Base: *f.base, Cap: *f.most, Jitter: *f.jitter}},
 		Load: workloads.Load{Operation: lock.Operation, Workers: *f.workers, Rate: *f.rate, Arrival: *f.arrival, Think: *f.think,
 			Requests: *f.requests, Duration: *f.duration, Timeout: *f.timeout, Seed: *f.seed},
@@ -148,8 +156,10 @@ func (f *runFlags) args() []string {
 }
 
 // recorded tells whether a flag goes into the record: not those that only say
-// where the result goes, and never the one that may hold a password.
-func recorded(name string) bool { return name != "runs" && name != "output" && name != "mysql-dsn" }
+// where the result goes, and never those that may hold a password.
+func recorded(name string) bool {
+	return !slices.Contains([]string{"runs", "output", "mysql-dsn", "redis-url"}, name)
+}
 
 // Bounds of what a run may ask of this machine.
 const (
@@ -185,6 +195,10 @@ func check(p session.Plan) error {
 		return usageError("run: --think is for a closed loop; with --rate operations come due by themselves")
 	case !slices.Contains(workloads.Arrivals(), l.Arrival):
 		return usageError("run: there is no arrival %q; there are: %s", l.Arrival, strings.Join(workloads.Arrivals(), ", "))
+	case p.Lock.Hold < 0 || p.Lock.Hold > 0 && !lock.Holds(p.Lock.Strategy):
+		return usageError("run: --hold must not be negative, and strategy %s does nothing between reading and writing", p.Lock.Strategy)
+	case p.Lock.Lease < time.Millisecond:
+		return usageError("run: --lease must be at least 1ms")
 	case p.Lock.MaxRetries < 0:
 		return usageError("run: --max-retries must not be negative")
 	}
@@ -202,13 +216,13 @@ func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
 		return err
 	}
 	defer root.Close()
-	server, end, err := f.target(ctx, w, log, p)
+	to, end, err := f.target(ctx, w, log, p)
 	if err != nil {
 		return err
 	}
 	defer end()
 	progress := newProgress(w)
-	id, err := session.Run(ctx, session.Env{Runs: root, MySQL: server, Log: log, Progress: progress.tell}, p)
+	id, err := session.Run(ctx, session.Env{Runs: root, MySQL: to.mysql, Redis: to.redis, Log: log, Progress: progress.tell}, p)
 	progress.end()
 	if err != nil {
 		return advise(ctx, err)
@@ -223,39 +237,57 @@ func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
 	return err
 }
 
-// target is what the load runs against: the server of the DSN that was given, or
-// a sandbox. The function that it returns ends it.
-func (f *runFlags) target(ctx context.Context, w world, log *slog.Logger, p session.Plan) (session.MySQL, func(), error) {
-	cfg, err := f.dsn.config(w, "run")
-	flavor, err2 := f.sandbox.flavor("run")
-	switch {
-	case err != nil || err2 != nil:
-		return session.MySQL{}, nil, errors.Join(err, err2)
-	case cfg == nil:
-		return f.private(ctx, w, log, p, flavor)
-	case !*f.allow:
-		return session.MySQL{}, nil, usageError("run: this would load the server at %s, which chokepoint did not start; if that is what you want, say --allow-load (it works in schema %s only)", cfg.Addr, session.Schema)
-	case flavor != "" || *f.durable:
-		return session.MySQL{}, nil, usageError("run: --sandbox and --durable are for private servers, and a DSN is given")
-	}
-	return foreign(cfg), func() {}, nil
+// target is what a load runs against.
+type target struct {
+	mysql session.MySQL
+	redis session.Redis
 }
 
-// private starts a sandbox for the load.
-func (f *runFlags) private(ctx context.Context, w world, log *slog.Logger, p session.Plan, flavor sandbox.Flavor) (session.MySQL, func(), error) {
-	o := sandbox.Options{Flavor: flavor, MaxConnections: p.Pool}
-	if o.MaxConnections == 0 {
-		o.MaxConnections = p.Load.Workers
+// target is the server of the DSN that was given, or a sandbox, with the Redis
+// server of the URL, or the sandbox's. The function that it returns ends it.
+func (f *runFlags) target(ctx context.Context, w world, log *slog.Logger, p session.Plan) (target, func(), error) {
+	cfg, err := f.dsn.config(w, "run")
+	o, err1 := f.redis.options(w, "run")
+	flavor, err2 := f.sandbox.flavor("run")
+	if err := errors.Join(err, err1, err2); err != nil {
+		return target{}, nil, err
+	}
+	needsRedis := lock.NeedsRedis(p.Lock.Strategy)
+	switch {
+	case o != nil && needsRedis && !*f.allow:
+		return target{}, nil, usageError("run: strategy %s would lock in the Redis server at %s, which chokepoint did not start; if that is what you want, say --allow-load (it uses keys that begin with %s only)", p.Lock.Strategy, o.Addr, lock.KeyPrefix)
+	case cfg == nil:
+		return f.private(ctx, w, log, p, flavor, o)
+	case !*f.allow:
+		return target{}, nil, usageError("run: this would load the server at %s, which chokepoint did not start; if that is what you want, say --allow-load (it works in schema %s only)", cfg.Addr, session.Schema)
+	case flavor != "" || *f.durable:
+		return target{}, nil, usageError("run: --sandbox and --durable are for private servers, and a DSN is given")
+	case needsRedis && o == nil:
+		return target{}, nil, usageError("run: strategy %s needs a Redis server beside that of the DSN: give --redis-url", p.Lock.Strategy)
+	}
+	return target{foreign(cfg), foreignRedis(o)}, func() {}, nil
+}
+
+// private starts a sandbox for the load; o is a Redis server to use instead of
+// its own, or nil.
+func (f *runFlags) private(ctx context.Context, w world, log *slog.Logger, p session.Plan, flavor sandbox.Flavor, o *redis.Options) (target, func(), error) {
+	so := sandbox.Options{Flavor: flavor, MaxConnections: p.Pool}
+	if so.MaxConnections == 0 {
+		so.MaxConnections = p.Load.Workers
 	}
 	if *f.durable {
-		o.Variables = durable()
+		so.Variables = durable()
 	}
-	sb, end, err := startSandbox(ctx, w, log, o)
+	sb, end, err := startSandbox(ctx, w, log, so)
 	if err != nil {
-		return session.MySQL{}, nil, err
+		return target{}, nil, err
 	}
 	my := sb.MySQL()
-	return session.MySQL{Config: my.Config(), Sandbox: true, PID: my.PID}, end, nil
+	t := target{mysql: session.MySQL{Config: my.Config(), Sandbox: true, PID: my.PID}, redis: privateRedis(sb)}
+	if o != nil {
+		t.redis = foreignRedis(o)
+	}
+	return t, end, nil
 }
 
 // makeRuns opens the folder of the records, and makes it if need be.

@@ -12,8 +12,10 @@ import (
 	"syscall"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
 
 	"chokepoint/cmd/chokepoint/internal/session"
+	collector "chokepoint/collectors/redis"
 	"chokepoint/workloads/sandbox"
 )
 
@@ -68,6 +70,60 @@ func (f *dsnFlag) config(w world, command string) (*mysql.Config, error) {
 		return nil, usageError("%s: %s: %w", command, dsnVariable, err)
 	}
 	return cfg, nil
+}
+
+// redisVariable is where the URL of a Redis server may stand.
+const redisVariable = "CHOKEPOINT_REDIS_URL"
+
+// redisFlag is the flag, or the environment's variable, that names a Redis
+// server.
+type redisFlag struct{ url string }
+
+func newRedisFlag(fs *flag.FlagSet, purpose string) *redisFlag {
+	f := &redisFlag{}
+	fs.StringVar(&f.url, "redis-url", "", "`URL` of a Redis server "+purpose+": redis://, rediss:// or unix://; one with a password belongs into the environment variable "+redisVariable)
+	return f
+}
+
+// options are those of the URL that was given, nil if none was.
+func (f *redisFlag) options(w world, command string) (*redis.Options, error) {
+	if f.url != "" {
+		o, err := collector.ParseURL(f.url)
+		if err == nil && o.Password != "" {
+			err = fmt.Errorf("it holds a password, which every user of this machine can read in the list of processes: put the URL into the environment variable %s", redisVariable)
+		}
+		if err != nil {
+			return nil, usageError("%s: --redis-url: %w", command, err)
+		}
+		return o, nil
+	}
+	url := w.getenv(redisVariable)
+	if url == "" {
+		return nil, nil
+	}
+	o, err := collector.ParseURL(url)
+	if err != nil {
+		return nil, usageError("%s: %s: %w", command, redisVariable, err)
+	}
+	return o, nil
+}
+
+// foreignRedis is the server of a URL.
+func foreignRedis(o *redis.Options) session.Redis {
+	r := session.Redis{Options: o}
+	if o != nil && o.Network == "unix" {
+		r.PID = peer(o.Addr)
+	}
+	return r
+}
+
+// privateRedis is the Redis server of a sandbox, if it has one.
+func privateRedis(sb *sandbox.Sandbox) session.Redis {
+	s := sb.Redis()
+	if s == nil {
+		return session.Redis{}
+	}
+	return session.Redis{Options: &redis.Options{Network: "unix", Addr: s.Socket}, Sandbox: true, PID: s.PID}
 }
 
 // parseDSN reads a DSN. The driver's own errors are not passed on: they quote

@@ -21,25 +21,35 @@ import (
 	"chokepoint/workloads/sandbox/sandboxtest"
 )
 
-// children are our own MySQL-flavoured servers.
-func children(t *testing.T) []serverProcess {
+// children are our own servers, those of MySQL's kind or those of Redis'.
+func children(t *testing.T, redis bool) []serverProcess {
 	t.Helper()
-	return slices.DeleteFunc(serverProcesses(t), func(p serverProcess) bool { return p.parent != os.Getpid() || p.socket() == "" })
+	return slices.DeleteFunc(serverProcesses(t), func(p serverProcess) bool { return p.parent != os.Getpid() || p.isRedis() != redis })
 }
 
-// socket is the socket of a MySQL-flavoured server.
+// socket is the socket of a server. Redis changes its command line to tell it.
 func (p serverProcess) socket() string {
 	for _, arg := range p.command {
-		if s, ok := strings.CutPrefix(arg, "--socket="); ok {
-			return s
+		for _, prefix := range []string{"--socket=", "unixsocket:"} {
+			if _, s, ok := strings.Cut(arg, prefix); ok {
+				return s
+			}
 		}
 	}
 	return ""
 }
 
-// during runs a load and does something to its server when it is measured for
-// the given time.
+func (p serverProcess) isRedis() bool { return strings.HasSuffix(p.socket(), "redis.sock") }
+
+// during runs a load and does something to its database server when it is
+// measured for the given time.
 func during(t *testing.T, after time.Duration, do func(p serverProcess), args ...string) page {
+	t.Helper()
+	return duringOf(t, false, after, do, args...)
+}
+
+// duringOf is during, for the database or for Redis.
+func duringOf(t *testing.T, redis bool, after time.Duration, do func(p serverProcess), args ...string) page {
 	t.Helper()
 	runs := t.TempDir()
 	done := make(chan struct{})
@@ -56,7 +66,7 @@ func during(t *testing.T, after time.Duration, do func(p serverProcess), args ..
 			}
 		}
 		<-time.After(after)
-		for _, p := range children(t) {
+		for _, p := range children(t, redis) {
 			do(p)
 		}
 	}()
@@ -134,7 +144,7 @@ func TestLiveServerRestarted(t *testing.T) {
 		t.Errorf("status %s, outcomes %v", p.Run.Status, p.Load.Outcomes)
 	}
 	warnings := strings.Join(p.Warnings, "\n")
-	if !strings.Contains(warnings, "the server was restarted between") || !strings.Contains(warnings, "readings work again") {
+	if !strings.Contains(warnings, "the database server was restarted between") || !strings.Contains(warnings, "readings work again") {
 		t.Errorf("the restart is not named:\n%s", warnings)
 	}
 	late := false
@@ -155,6 +165,68 @@ func TestLiveServerRestarted(t *testing.T) {
 func gone(pid int) {
 	for syscall.Kill(pid, 0) == nil {
 		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// spinning is a load that locks in Redis.
+func spinning(args ...string) []string {
+	return append([]string{"--strategy", "redis-spin", "--concurrency", "50", "--backoff-base", "5ms", "--timeout", "2s"}, args...)
+}
+
+// TestLiveRedisKilled: without Redis no operation succeeds that locks there;
+// they are counted, and the run ends in order. Others do not notice.
+func TestLiveRedisKilled(t *testing.T) {
+	kill := func(s serverProcess) { signalTo(t, s.pid, syscall.SIGKILL) }
+	p := duringOf(t, true, 1500*time.Millisecond, kill, spinning("--duration", "4s")...)
+	if p.Load.Outcomes["redis_connection_lost"] == 0 || p.Load.OK == 0 || p.Run.Status != "complete" {
+		t.Errorf("status %s, outcomes %v", p.Run.Status, p.Load.Outcomes)
+	}
+	if w := strings.Join(p.Warnings, "\n"); !strings.Contains(w, "operations lost their connection to Redis") || !strings.Contains(w, "redis.info") {
+		t.Errorf("the death is not named:\n%s", w)
+	}
+	p = duringOf(t, true, time.Second, kill, "--concurrency", "50", "--duration", "3s")
+	if p.Load.OK != p.Load.Operations || p.Verdict.Layer != "row_lock" || !strings.Contains(strings.Join(p.Warnings, "\n"), "redis.info") {
+		t.Errorf("a load without Redis: verdict %s, outcomes %v\n%s", p.Verdict.Layer, p.Load.Outcomes, strings.Join(p.Warnings, "\n"))
+	}
+}
+
+// TestLiveRedisStops: Redis stands still for 3 s: the run survives, the time is
+// named, and the verdict of the rest stands.
+func TestLiveRedisStops(t *testing.T) {
+	p := duringOf(t, true, time.Second, func(s serverProcess) {
+		signalTo(t, s.pid, syscall.SIGSTOP)
+		<-time.After(3 * time.Second)
+		signalTo(t, s.pid, syscall.SIGCONT)
+	}, spinning("--duration", "7s")...)
+	if p.Verdict.Layer != "redis" || p.Load.Outcomes["timeout"] == 0 {
+		t.Errorf("verdict %s/%s, outcomes %v", p.Verdict.Layer, p.Verdict.Cause, p.Load.Outcomes)
+	}
+	if w := strings.Join(p.Warnings, "\n"); !strings.Contains(w, "redis.info: no reading for") && !strings.Contains(w, "redis.info, ") || !strings.Contains(w, "no reading for") {
+		t.Errorf("the standstill is not named:\n%s", w)
+	}
+}
+
+// TestLiveRedisRestarted: Redis dies and comes back empty; that is named, and
+// the load goes on.
+func TestLiveRedisRestarted(t *testing.T) {
+	p := duringOf(t, true, 2*time.Second, func(s serverProcess) {
+		signalTo(t, s.pid, syscall.SIGKILL)
+		gone(s.pid)
+		cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", s.socket(), "--dir", filepath.Dir(s.socket()), "--save", "")
+		if err := cmd.Start(); err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+		})
+	}, spinning("--duration", "5s")...)
+	if p.Verdict.Layer != "redis" || p.Load.OK == 0 {
+		t.Errorf("verdict %s/%s, outcomes %v", p.Verdict.Layer, p.Verdict.Cause, p.Load.Outcomes)
+	}
+	if w := strings.Join(p.Warnings, "\n"); !strings.Contains(w, "the Redis server was restarted between") {
+		t.Errorf("the restart is not named:\n%s", w)
 	}
 }
 

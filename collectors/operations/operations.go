@@ -20,6 +20,9 @@ const (
 	Open     = "operations.open"
 	Finished = "operations.finished"
 	Counted  = "operations.counted"
+	// LockIdle and LockWaited are of application locks.
+	LockIdle   = "operations.lock_idle_seconds"
+	LockWaited = "operations.lock_waited_seconds"
 )
 
 // Retried is the label of time that came after a failed attempt; that of first
@@ -42,6 +45,8 @@ func (Source) Metrics() []metric.Desc {
 		{Name: Open, Unit: metric.One, Kind: metric.Gauge, Labels: cell, Help: "operations in this state now; absent is 0"},
 		{Name: Finished, Unit: metric.One, Kind: metric.Counter, Labels: []string{"operation", "outcome"}, Help: "operations that have ended"},
 		{Name: Counted, Unit: metric.One, Kind: metric.Counter, Labels: []string{"operation", "what"}, Help: "what happened inside operations, such as conflicts and attempts"},
+		{Name: LockIdle, Unit: metric.Seconds, Kind: metric.Counter, Help: "time in which an application lock was free while operations waited for it, summed over the locks"},
+		{Name: LockWaited, Unit: metric.Seconds, Kind: metric.Counter, Help: "time in which operations waited for an application lock, however many, summed over the locks"},
 	}
 }
 
@@ -66,6 +71,10 @@ func (s Source) Read(_ context.Context, b *record.Batch) error {
 	}
 	for c, n := range r.Counted {
 		b.Add(float64(n), Counted, c.Operation, c.What)
+	}
+	if r.LockWaited > 0 {
+		b.Add(r.LockIdle, LockIdle)
+		b.Add(r.LockWaited, LockWaited)
 	}
 	return nil
 }

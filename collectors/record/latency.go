@@ -25,6 +25,10 @@ const (
 	StageTotal = "total"
 	// StagePoolHold is the time for which an operation held a connection.
 	StagePoolHold = "pool_hold"
+	// StageLockHold is the time for which it held an application lock, and
+	// StageHandoff for how long that had been free, with operations waiting.
+	StageLockHold = "lock_hold"
+	StageHandoff  = "lock_handoff"
 )
 
 // Interval holds how long the operations that ended in one interval spent in

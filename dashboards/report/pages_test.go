@@ -36,6 +36,11 @@ func extreme() *analysis.Result {
 	for range 7 {
 		r.Locks.HotRows = append(r.Locks.HotRows, analysis.HotRow{Table: "a_table_with_a_very_long_name", Key: "9000000001", WaitersMean: 0.5, WaitersMax: 9876.5, Utilisation: analysis.Interval{0, 1}})
 	}
+	short := analysis.Spread{Mean: 1.76e-3, P95: 1.98e-3, P99: 2.79e-3, Max: nan}
+	r.AppLock = &analysis.AppLock{Acquired: 3407, AttemptsPerAcquire: 5.61, IdleWithWaitersRatio: 0.113, HandoffS: short, HoldS: short, LeaseExpired: 1702, DoubleHeld: 884}
+	r.Redis = &analysis.Redis{OpsPerS: 13780, HitRatio: nan, MemoryUsedBytesMax: 6.3e6, DatasetBytesMax: nan, BusyShare: 0.16,
+		Commands: []analysis.RedisCommand{{Name: "latency|histogram", Calls: 123_456_789, MeanS: 20.4e-6, P99S: nan}, {Name: "set", Calls: 1, MeanS: 2.18e-6, P99S: 16e-6}}}
+	r.Locks.Metadata = []analysis.MetadataLock{{Resource: "mdl:stock", WaitersMean: 9.5}, {Resource: "named:door", WaitersMean: 0.7}}
 	r.Pool.MaxOpen, r.Pool.Utilisation, r.Pool.Timeouts = 0, nan, 42
 	r.Runtime.GCCPUShare, r.Runtime.HeapPeakBytes = 0.301, 7.7e9
 	r.Host.CPUPressure = 0.42

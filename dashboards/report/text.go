@@ -34,9 +34,11 @@ func (p *Page) WriteText(out io.Writer, s Style) error {
 	t.load(r)
 	t.statements(r)
 	t.locks(r)
+	t.appLock(r)
 	t.pool(r)
 	t.runtime(r)
 	t.host(r)
+	t.redis(r)
 	t.relief(r)
 	t.checks(r)
 	t.windows(r)
@@ -277,6 +279,40 @@ func (t *text) locks(r *analysis.Result) {
 	}
 	t.wrap("  ", "    ", fmt.Sprintf("deadlocks %s, lock wait timeouts %s, conflicts of versions %s", number(l.Deadlocks), number(l.Timeouts), number(l.Conflicts)))
 }
+
+func (t *text) appLock(r *analysis.Result) {
+	a := r.AppLock
+	if a == nil {
+		return
+	}
+	t.heading("APPLICATION LOCKS (in Redis)")
+	t.wrap("  ", "    ", fmt.Sprintf("acquired %s times, %s attempts each; free for %s of the time in which somebody waited",
+		number(a.Acquired), number(a.AttemptsPerAcquire), percent(a.IdleWithWaitersRatio)))
+	t.spread("hold", a.HoldS)
+	t.spread("handoff (free while somebody waited)", a.HandoffS)
+	t.wrap("  ", "    ", fmt.Sprintf("leases that ended before their release: %s; of them with another holder meanwhile: %s", number(a.LeaseExpired), number(a.DoubleHeld)))
+}
+
+// redis shows what the server says of itself. Without a load of ours in it that
+// is a line.
+func (t *text) redis(r *analysis.Result) {
+	s := r.Redis
+	if s == nil {
+		return
+	}
+	t.heading("REDIS (all its clients, this observer included)")
+	t.wrap("  ", "    ", fmt.Sprintf("%s commands/s, main thread busy %s of the time; hit ratio %s (%s of %s); memory at most %s, of it data %s",
+		number(s.OpsPerS), percent(s.BusyShare), percent(s.HitRatio), number(s.Hits), number(s.Hits+s.Misses), size(s.MemoryUsedBytesMax), size(s.DatasetBytesMax)))
+	if r.AppLock == nil {
+		return
+	}
+	for _, c := range s.Commands[:min(len(s.Commands), shownCommands)] {
+		t.printf("  %-20s %10s calls  mean %9s  p99 %9s\n", c.Name, number(c.Calls), seconds(c.MeanS), seconds(c.P99S))
+	}
+}
+
+// shownCommands bounds the list in the text; the JSON has more.
+const shownCommands = 5
 
 func (t *text) pool(r *analysis.Result) {
 	p := r.Pool

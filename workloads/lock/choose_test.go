@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"github.com/redis/go-redis/v9"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -49,7 +50,7 @@ func TestStrategiesHaveNames(t *testing.T) {
 		t.Errorf("%d names of %d strategies", len(Strategies()), len(strategies()))
 	}
 	for _, name := range Strategies() {
-		if w, err := New(nil, Options{Strategy: name, Keys: 3, Stock: 7}); err != nil || w.Initial() != 21 {
+		if w, err := New(nil, &redis.Client{}, Options{Strategy: name, Keys: 3, Stock: 7}); err != nil || w.Initial() != 21 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

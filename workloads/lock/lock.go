@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"chokepoint/workloads"
 )
 
@@ -27,10 +29,20 @@ type Options struct {
 	Keys     int    // rows that the operations choose from
 	Skew     string // how they choose: Uniform or Zipf
 	Stock    int64  // units of each row at the start
+	// Hold is what an operation does between reading and writing, in the database
+	// (SLEEP), while it holds what it has locked.
+	Hold time.Duration
 	// MaxRetries and Backoff are for strategies that try again.
 	MaxRetries int
 	Backoff    workloads.BackoffPolicy
+	Lease      time.Duration // after which a lock in Redis ends by itself
 }
+
+// Holds tells whether a strategy does anything between reading and writing.
+func Holds(strategy string) bool { return strategy != "atomic" }
+
+// NeedsRedis tells whether a strategy has its lock in Redis.
+func NeedsRedis(strategy string) bool { return strategy == "redis-spin" }
 
 // How operations choose their row.
 const (
@@ -55,28 +67,36 @@ func strategies() map[string]strategy {
 		"atomic":      atomic,
 		"pessimistic": pessimistic,
 		"optimistic":  optimistic,
+		"redis-spin":  redisSpin,
 	}
 }
 
 // Strategies names the strategies, in the order in which a reader should meet
 // them.
-func Strategies() []string { return []string{"none", "atomic", "pessimistic", "optimistic"} }
+func Strategies() []string {
+	return []string{"none", "atomic", "pessimistic", "optimistic", "redis-spin"}
+}
 
 // Workload is the sale. It implements workloads.Workload.
 type Workload struct {
-	pool *workloads.Pool
-	o    Options
-	buy  strategy
+	pool  *workloads.Pool
+	redis *redis.Client
+	o     Options
+	buy   strategy
 }
 
 // New makes the workload on a pool whose connections are in the schema to work
-// in. It fails if there is no such strategy.
-func New(pool *workloads.Pool, o Options) (*Workload, error) {
+// in, and on a client of Redis, which may be nil unless the strategy needs it.
+// It fails if there is no such strategy.
+func New(pool *workloads.Pool, client *redis.Client, o Options) (*Workload, error) {
 	buy, ok := strategies()[o.Strategy]
 	if !ok {
 		return nil, fmt.Errorf("there is no strategy %q; there are: %s", o.Strategy, strings.Join(Strategies(), ", "))
 	}
-	return &Workload{pool: pool, o: o, buy: buy}, nil
+	if NeedsRedis(o.Strategy) && client == nil {
+		return nil, fmt.Errorf("strategy %s needs a Redis server", o.Strategy)
+	}
+	return &Workload{pool: pool, redis: client, o: o, buy: buy}, nil
 }
 
 const createTable = `CREATE TABLE ` + Table + ` (
@@ -88,8 +108,14 @@ const createTable = `CREATE TABLE ` + Table + ` (
 // insertRows is how many rows one INSERT of Setup carries.
 const insertRows = 1000
 
-// Setup makes the table new and fills it.
+// Setup makes the table new and fills it, and removes the locks that a run
+// before may have left in Redis.
 func (w *Workload) Setup(ctx context.Context) error {
+	if w.redis != nil {
+		if err := Clean(ctx, w.redis); err != nil {
+			return err
+		}
+	}
 	db := w.pool.DB
 	if _, err := db.ExecContext(ctx, "DROP TABLE IF EXISTS "+Table); err != nil {
 		return fmt.Errorf("lock: %w", err)
@@ -113,6 +139,23 @@ func (w *Workload) Setup(ctx context.Context) error {
 	return nil
 }
 
+// Clean removes the locks of this workload from Redis, and no other keys.
+func Clean(ctx context.Context, client *redis.Client) error {
+	keys := client.Scan(ctx, 0, lockPrefix+"*", cleanBatch).Iterator()
+	for keys.Next(ctx) {
+		if err := client.Del(ctx, keys.Val()).Err(); err != nil {
+			return fmt.Errorf("lock: redis: %w", err)
+		}
+	}
+	if err := keys.Err(); err != nil {
+		return fmt.Errorf("lock: redis: %w", err)
+	}
+	return nil
+}
+
+// cleanBatch is how many keys Redis looks at in one step.
+const cleanBatch = 1000
+
 // lostPause is how long an operation that lost its connection waits: without a
 // server, workers would only measure how fast they fail.
 const lostPause = 50 * time.Millisecond
@@ -120,7 +163,7 @@ const lostPause = 50 * time.Millisecond
 // Do buys one unit of a row chosen by rnd.
 func (w *Workload) Do(ctx context.Context, op *workloads.Op, rnd *rand.Rand) workloads.Outcome {
 	outcome := w.buy(ctx, w, op, w.choose(rnd), rnd)
-	if outcome == ConnectionLost {
+	if outcome == ConnectionLost || outcome == RedisLost {
 		op.Enter(workloads.Backoff)
 		workloads.Sleep(ctx, lostPause)
 	}
@@ -132,6 +175,22 @@ func (w *Workload) choose(rnd *rand.Rand) int {
 		return 1 + int(rand.NewZipf(rnd, zipfExponent, 1, uint64(w.o.Keys-1)).Uint64())
 	}
 	return 1 + rnd.IntN(w.o.Keys)
+}
+
+// executor is what a statement runs on: a connection or a transaction.
+type executor interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// work is what takes the time between reading and writing.
+func (w *Workload) work(ctx context.Context, op *workloads.Op, on executor) error {
+	if w.o.Hold <= 0 {
+		return nil
+	}
+	op.Enter(workloads.Statement)
+	_, err := on.ExecContext(ctx, "DO SLEEP(?)", w.o.Hold.Seconds())
+	op.Enter(workloads.App)
+	return err
 }
 
 // Books are what the database holds against what was sold.

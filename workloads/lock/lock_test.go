@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
 
 	"chokepoint/workloads"
 	"chokepoint/workloads/lock"
@@ -18,6 +19,7 @@ import (
 type sale struct {
 	*lock.Workload
 	pool  *workloads.Pool
+	redis *redis.Client // nil where the strategy needs none
 	meter *workloads.Meter
 }
 
@@ -40,7 +42,12 @@ func open(t *testing.T, s *sandbox.Sandbox, schema string, o lock.Options) sale 
 	cfg = cfg.Clone()
 	cfg.DBName = schema
 	p := connect()
-	w, err := lock.New(p, o)
+	var client *redis.Client
+	if lock.NeedsRedis(o.Strategy) {
+		client = redis.NewClient(&redis.Options{Network: "unix", Addr: sandboxtest.Redis(t, s).Socket, PoolSize: 64, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true})
+		t.Cleanup(func() { client.Close() })
+	}
+	w, err := lock.New(p, client, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +55,7 @@ func open(t *testing.T, s *sandbox.Sandbox, schema string, o lock.Options) sale 
 		t.Fatal(err)
 	}
 	began := time.Now()
-	return sale{w, p, workloads.NewMeter(func() time.Duration { return time.Since(began) })}
+	return sale{w, p, client, workloads.NewMeter(func() time.Duration { return time.Since(began) })}
 }
 
 // drive sells and returns the outcomes.
@@ -124,7 +131,10 @@ func testSales(t *testing.T, flavor sandbox.Flavor) {
 }
 
 func TestUnknownStrategy(t *testing.T) {
-	if _, err := lock.New(nil, lock.Options{Strategy: "hope"}); err == nil {
+	if _, err := lock.New(nil, nil, lock.Options{Strategy: "hope"}); err == nil {
 		t.Error("there is a strategy hope")
+	}
+	if _, err := lock.New(nil, nil, lock.Options{Strategy: "redis-spin"}); err == nil {
+		t.Error("redis-spin goes without Redis")
 	}
 }

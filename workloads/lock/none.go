@@ -26,6 +26,9 @@ func readThenWrite(ctx context.Context, w *Workload, op *workloads.Op, id int, _
 	if quantity <= 0 {
 		return SoldOut
 	}
+	if err := w.work(ctx, op, conn); err != nil {
+		return outcome(err)
+	}
 	op.Ask(workloads.Statement, row(id))
 	_, err = conn.ExecContext(ctx, "UPDATE "+Table+" SET quantity = ? WHERE id = ?", quantity-1, id)
 	op.Enter(workloads.App)

@@ -54,6 +54,9 @@ func (w *Workload) tryOptimistic(ctx context.Context, op *workloads.Op, id int) 
 	if quantity <= 0 {
 		return SoldOut
 	}
+	if err := w.work(ctx, op, conn); err != nil {
+		return outcome(err)
+	}
 	op.Ask(workloads.Statement, row(id))
 	result, err := conn.ExecContext(ctx, "UPDATE "+Table+" SET quantity = quantity - 1, version = version + 1 WHERE id = ? AND version = ?", id, version)
 	op.Enter(workloads.App)

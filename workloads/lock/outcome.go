@@ -27,6 +27,11 @@ const (
 	// never came, so nobody knows whether it was made.
 	CommitUnknown workloads.Outcome = "commit_unknown"
 	Failed        workloads.Outcome = "error"
+	// LockTimeout: all attempts to get an application lock were in vain.
+	LockTimeout      workloads.Outcome = "lock_timeout"
+	RedisPoolTimeout workloads.Outcome = "redis_pool_timeout"
+	RedisLost        workloads.Outcome = "redis_connection_lost"
+	RedisError       workloads.Outcome = "redis_error"
 )
 
 // MySQL error codes: the same on MySQL and MariaDB.

@@ -23,7 +23,7 @@ func pessimistic(ctx context.Context, w *Workload, op *workloads.Op, id int, _ *
 	if err != nil {
 		return outcome(err)
 	}
-	bought, err := buyLocked(ctx, tx, op, id)
+	bought, err := w.buyLocked(ctx, tx, op, id)
 	if err != nil || !bought {
 		op.Enter(workloads.Statement)
 		tx.Rollback() // the error that matters is err; a lost connection rolls back by itself
@@ -41,7 +41,7 @@ func pessimistic(ctx context.Context, w *Workload, op *workloads.Op, id int, _ *
 }
 
 // buyLocked locks the row and takes one unit, if there is one.
-func buyLocked(ctx context.Context, tx *sql.Tx, op *workloads.Op, id int) (bool, error) {
+func (w *Workload) buyLocked(ctx context.Context, tx *sql.Tx, op *workloads.Op, id int) (bool, error) {
 	var quantity int64
 	op.Ask(workloads.Statement, row(id))
 	err := tx.QueryRowContext(ctx, "SELECT quantity FROM "+Table+" WHERE id = ? FOR UPDATE", id).Scan(&quantity)
@@ -52,6 +52,9 @@ func buyLocked(ctx context.Context, tx *sql.Tx, op *workloads.Op, id int) (bool,
 	op.Hold()
 	if quantity <= 0 {
 		return false, nil
+	}
+	if err := w.work(ctx, op, tx); err != nil {
+		return false, err
 	}
 	op.Enter(workloads.Statement)
 	_, err = tx.ExecContext(ctx, "UPDATE "+Table+" SET quantity = quantity - 1 WHERE id = ?", id)

@@ -38,8 +38,15 @@ func (l *latencies) observe(d workloads.Done) {
 	for stage, spent := range d.Spent {
 		l.add(d, string(stage), spent)
 	}
-	if d.PoolHold > 0 {
-		l.add(d, record.StagePoolHold, d.PoolHold)
+	l.addSome(d, record.StagePoolHold, d.PoolHold)
+	l.addSome(d, record.StageLockHold, d.LockHold)
+	l.addSome(d, record.StageHandoff, d.Handoff)
+}
+
+// addSome adds a time that most operations may not have.
+func (l *latencies) addSome(d workloads.Done, stage string, spent time.Duration) {
+	if spent > 0 {
+		l.add(d, stage, spent)
 	}
 }
 

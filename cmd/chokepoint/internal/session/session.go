@@ -12,6 +12,7 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+	goredis "github.com/redis/go-redis/v9"
 
 	"chokepoint/collectors"
 	"chokepoint/collectors/goruntime"
@@ -20,6 +21,7 @@ import (
 	"chokepoint/collectors/operations"
 	"chokepoint/collectors/pool"
 	"chokepoint/collectors/record"
+	"chokepoint/collectors/redis"
 	"chokepoint/workloads"
 	"chokepoint/workloads/lock"
 )
@@ -50,10 +52,19 @@ type MySQL struct {
 	PID     int // 0 if the server is not on this machine
 }
 
+// Redis is the Redis server to watch, and to lock in where the strategy does;
+// without Options there is none.
+type Redis struct {
+	Options *goredis.Options
+	Sandbox bool
+	PID     int // 0 if the server is not on this machine
+}
+
 // Env is the world that a session runs in.
 type Env struct {
 	Runs  *os.Root // where records go
 	MySQL MySQL
+	Redis Redis
 	Log   *slog.Logger
 	// Progress, if not nil, is told how far the run is, several times a second.
 	Progress func(Progress)
@@ -104,7 +115,9 @@ type session struct {
 	w       *record.Writer
 	rec     collectors.Recorder
 	server  *mysql.Server
-	claimed *sql.Conn // has the named lock of the schema
+	claimed *sql.Conn       // has the named lock of the schema
+	redis   *redis.Server   // nil if there is none
+	locks   *goredis.Client // the load's own, nil unless it needs one
 	pool    *workloads.Pool
 	work    *lock.Workload
 	meter   *workloads.Meter
@@ -153,6 +166,11 @@ func (s *session) close() {
 	}
 	if s.server != nil {
 		s.server.DB.Close()
+	}
+	for _, c := range []*goredis.Client{s.locks, s.redisClient()} {
+		if c != nil {
+			c.Close()
+		}
 	}
 }
 
@@ -369,7 +387,10 @@ func (s *session) prepare(ctx context.Context) error {
 		return err
 	}
 	s.pool = workloads.NewPool("mysql", conn, s.plan.Pool, s.plan.Load.Workers)
-	if s.work, err = lock.New(s.pool, s.plan.Lock); err != nil {
+	if err := s.prepareRedis(ctx); err != nil {
+		return err
+	}
+	if s.work, err = lock.New(s.pool, s.locks, s.plan.Lock); err != nil {
 		return err
 	}
 	if err := s.work.Setup(ctx); err != nil {
@@ -395,6 +416,9 @@ func (s *session) describe(ctx context.Context) error {
 		return err
 	}
 	s.tellLimits("mysql", limits)
+	if s.redis != nil {
+		s.tellLimits("redis", s.redis.Findings(ctx))
+	}
 	return s.completeRun(ctx, limits)
 }
 
@@ -404,7 +428,11 @@ func (s *session) makeSources() {
 	if name := s.serverProcess(); name != "" {
 		processes = append(processes, host.Process{Name: name, PID: s.env.MySQL.PID})
 	}
+	if s.redis != nil && s.env.Redis.PID != 0 {
+		processes = append(processes, host.Process{Name: s.redis.Process(), PID: s.env.Redis.PID})
+	}
 	s.sources = append(s.sources, pool.Source{DB: s.pool.DB, Label: "mysql"}, goruntime.Source{}, host.Source{Processes: processes})
+	s.sources = append(s.sources, s.redisSources()...)
 }
 
 // tellText writes the text of a digest into the record.
@@ -454,6 +482,7 @@ func (s *session) completeRun(ctx context.Context, findings []collectors.Finding
 		Process: s.serverProcess(), Schema: Schema, Variables: vars}
 	return s.w.Update(func(r *record.Run) {
 		r.Servers = append(r.Servers, srv)
+		r.Servers = append(r.Servers, s.describeRedis()...)
 		r.Metrics = slices.Concat(operations.Source{}.Metrics(), mysql.Ping{}.Metrics())
 		for _, src := range slices.Concat(s.sources, s.lockSources()) {
 			r.Metrics = append(r.Metrics, src.Metrics()...)

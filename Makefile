@@ -1,5 +1,5 @@
 # The two commands of the README. Each does all the set-up that it needs.
-.PHONY: demo test build servers mysql redis fuzz clean
+.PHONY: demo test build servers mysql redis bench fuzz clean
 
 # demo: from nothing to a verdict. 200 buyers of one product, ten connections.
 demo: servers build
@@ -25,6 +25,10 @@ mysql:
 # redis: the same for the newest Redis and Valkey (100 MB); tests use all there are.
 redis:
 	@scripts/install-tree.sh redis
+
+# bench: what watching costs: the same load with and without it, in turn.
+bench: servers
+	go test ./cmd/chokepoint -run '^$$' -bench Observer -benchtime 1x -timeout 20m
 
 # fuzz: each parser for an hour.
 fuzz:

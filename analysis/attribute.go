@@ -28,6 +28,7 @@ func Attribute(r *record.Reader) (*Result, error) {
 		return nil, err
 	}
 	w := newWorld(r.Run(), t)
+	w.readProfiles(r)
 	// The point estimate comes first: it names the processors.
 	best := w.variant(point, point)
 	ends := ends{best, w.variant(lower, lower), w.variant(lower, upper), w.variant(upper, lower), w.variant(upper, upper)}
@@ -41,8 +42,10 @@ func Attribute(r *record.Reader) (*Result, error) {
 	res.AppLock = w.appLockSection(latencies)
 	res.Pool = w.poolSection(best, latencies)
 	res.Runtime = w.runtimeSection()
+	res.Profiles = w.profileSection()
 	res.Host = w.hostSection()
 	res.Redis = w.redisSection()
+	res.Observer = w.observerSection()
 	res.Correctness = w.correctness()
 	res.Windows = w.windows(best)
 	res.Verdict = w.verdict(ends, res)
@@ -274,7 +277,7 @@ func (w *world) describeRun() Run {
 	r := w.run
 	out := Run{
 		ID: string(r.ID), Workload: r.Workload.Name, Strategy: r.Workload.Strategy, Variant: r.Workload.Variant, Fault: r.Workload.Fault,
-		Started: r.Started, DurationS: Number(w.length), Status: r.Status(), Servers: []Server{},
+		Started: r.Started, DurationS: Number(w.length), MeasuredFromS: Number(w.t.From), Status: r.Status(), Servers: []Server{},
 		Command: command(r.Workload, "", ""),
 	}
 	for _, s := range r.Servers {

@@ -25,9 +25,11 @@ type Result struct {
 	AppLock     *AppLock     `json:"app_lock,omitempty"`
 	Pool        *Pool        `json:"pool,omitempty"`
 	Runtime     *Runtime     `json:"runtime,omitempty"`
+	Profiles    *Profiles    `json:"profiles,omitempty"`
 	Host        *Host        `json:"host,omitempty"`
 	Redis       *Redis       `json:"redis,omitempty"`
 	Correctness *Correctness `json:"correctness,omitempty"`
+	Observer    *Observer    `json:"observer,omitempty"`
 	Checks      []Check      `json:"checks"`
 	Windows     []Window     `json:"windows"`
 	Warnings    []string     `json:"warnings"`
@@ -61,8 +63,10 @@ type Run struct {
 	Fault     string    `json:"fault"`
 	Started   time.Time `json:"started"`
 	DurationS Number    `json:"duration_s"` // of the measured phase
-	Status    string    `json:"status"`
-	Servers   []Server  `json:"servers"`
+	// MeasuredFromS is when it began, in seconds of the record.
+	MeasuredFromS Number   `json:"measured_from_s"`
+	Status        string   `json:"status"`
+	Servers       []Server `json:"servers"`
 	// Command makes the run again.
 	Command string `json:"command"`
 }
@@ -250,6 +254,58 @@ type Pool struct {
 	WaitS       Spread `json:"wait_s"`
 	HoldS       Spread `json:"hold_s"`
 	Utilisation Number `json:"utilisation"`
+}
+
+// Profiles are the profiles of the load's process in the measured phase.
+type Profiles struct {
+	CPUS Number `json:"cpu_s"` // all samples
+	// ByStage is the CPU time of operations by client stage, RestS what belongs
+	// to no operation and not to the observer: garbage collector and scheduler.
+	ByStage   []StageCPU    `json:"by_stage"`
+	RestS     Number        `json:"rest_s"`
+	Functions []FunctionCPU `json:"functions"` // the largest flat time first
+	Mutexes   []MutexWait   `json:"mutexes"`   // sampled and scaled up
+	// PoolParks is the time in which goroutines were parked in database/sql for a
+	// connection (block profile); absent without one.
+	PoolParks *PoolParks `json:"pool_parks,omitempty"`
+}
+
+// StageCPU is the CPU time of the operations in a client stage.
+type StageCPU struct {
+	Stage string `json:"stage"`
+	CPUS  Number `json:"cpu_s"`
+}
+
+// FunctionCPU is a function of the CPU profile.
+type FunctionCPU struct {
+	Function string `json:"function"`
+	FlatS    Number `json:"flat_s"`
+	CumS     Number `json:"cum_s"`
+	Share    Number `json:"share"` // flat, of all samples
+}
+
+// MutexWait is the time for which others waited for a mutex that a function
+// held.
+type MutexWait struct {
+	Function    string `json:"function"`
+	Seconds     Number `json:"wait_s"`
+	Contentions Number `json:"contentions"`
+}
+
+// PoolParks is the waiting for a connection as the block profile sampled it.
+type PoolParks struct {
+	Seconds Number `json:"wait_s"`
+	Waits   Number `json:"waits"`
+}
+
+// Observer is what watching the run cost.
+type Observer struct {
+	CPUS        Number `json:"cpu_s"`        // of its goroutines (labels of the CPU profile)
+	CPUShare    Number `json:"cpu_share"`    // of the CPU seconds of the load and its servers
+	StatementsS Number `json:"statements_s"` // its readings of the database, as long as they took
+	RedisS      Number `json:"redis_s"`      // the same of Redis
+	Polls       int    `json:"polls"`
+	Faults      int    `json:"faults"` // readings that failed, and other faults of the recording
 }
 
 // AppLock tells of application locks.

@@ -90,6 +90,7 @@ type world struct {
 	machine  machine
 	graph    lockGraph
 	appLocks lockCounts
+	profiles profiles
 	cpu      string // the resource that processors are, cpu:<process>
 	ok       float64
 	ended    float64

@@ -2,7 +2,9 @@ package workloads
 
 import (
 	"cmp"
+	"context"
 	"maps"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +30,9 @@ const (
 // The state of one operation is a cell that many operations share; a cell
 // keeps how many are in it and the sum of the times they entered, so that a
 // reading costs a step per cell and not per operation.
+//
+// A goroutine that performs an operation bears the labels OperationLabel and
+// StageLabel, by which a CPU profile can be read.
 type Meter struct {
 	now func() time.Duration
 
@@ -43,6 +48,16 @@ type Meter struct {
 	buf      []byte
 }
 
+// Labels of goroutines in CPU profiles.
+const (
+	OperationLabel = "operation"
+	StageLabel     = "stage"
+)
+
+// mark labels the goroutine by the operation's state. Only the operation's own
+// goroutine calls its methods, so that its cell needs no lock here.
+func (o *Op) mark() { pprof.SetGoroutineLabels(o.cell.labels) }
+
 // Cell is one combination of what an operation can be doing.
 type Cell struct {
 	Operation string
@@ -54,7 +69,8 @@ type Cell struct {
 
 type cell struct {
 	Cell
-	closed  time.Duration // of stays that have ended
+	labels  context.Context // pprof labels of the operation and its stage
+	closed  time.Duration   // of stays that have ended
 	entries uint64
 	open    int           // operations in the cell now
 	entered time.Duration // sum of the times at which those entered
@@ -195,6 +211,7 @@ func (m *Meter) Begin(operation string) *Op {
 	at := m.now()
 	o := &Op{m: m, operation: operation, began: at, since: at, spent: make(map[Stage]time.Duration, 6)}
 	o.move(at, App)
+	o.mark()
 	return o
 }
 
@@ -227,6 +244,7 @@ func (o *Op) Count(what string) {
 // Enter puts the operation into a stage in which it asks for nothing. A
 // resource it was asking for is given up.
 func (o *Op) Enter(s Stage) {
+	defer o.mark()
 	o.m.mu.Lock()
 	defer o.m.mu.Unlock()
 	at := o.m.now()
@@ -237,6 +255,7 @@ func (o *Op) Enter(s Stage) {
 // In changes the stage only: what is asked for stays asked for, such as a pool
 // whose connection is being dialled.
 func (o *Op) In(s Stage) {
+	defer o.mark()
 	o.m.mu.Lock()
 	defer o.m.mu.Unlock()
 	o.move(o.m.now(), s)
@@ -245,6 +264,7 @@ func (o *Op) In(s Stage) {
 // Ask puts the operation into a stage in which it asks for r, until Hold, Enter
 // or End.
 func (o *Op) Ask(s Stage, r Resource) {
+	defer o.mark()
 	o.m.mu.Lock()
 	defer o.m.mu.Unlock()
 	at := o.m.now()
@@ -263,6 +283,7 @@ func (o *Op) Ask(s Stage, r Resource) {
 
 // Hold says that the operation has what it asked for, and is in its own code.
 func (o *Op) Hold() {
+	defer o.mark()
 	o.m.mu.Lock()
 	defer o.m.mu.Unlock()
 	at := o.m.now()
@@ -284,6 +305,7 @@ func (o *Op) Hold() {
 // Drop says that the operation holds r no more, and is in its own code.
 // Dropping what is not held does nothing, so that cleaning up is simple.
 func (o *Op) Drop(r Resource) {
+	defer o.mark()
 	o.m.mu.Lock()
 	defer o.m.mu.Unlock()
 	at := o.m.now()
@@ -298,6 +320,7 @@ func (o *Op) Drop(r Resource) {
 
 // End finishes the operation; whatever it still asks for or holds is dropped.
 func (o *Op) End(outcome Outcome) Done {
+	pprof.SetGoroutineLabels(context.Background())
 	o.m.mu.Lock()
 	defer o.m.mu.Unlock()
 	at := o.m.now()
@@ -366,7 +389,7 @@ func (o *Op) leave(at time.Duration) {
 func (m *Meter) cell(id Cell) *cell {
 	c := m.cells[id]
 	if c == nil {
-		c = &cell{Cell: id}
+		c = &cell{Cell: id, labels: pprof.WithLabels(context.Background(), pprof.Labels(OperationLabel, id.Operation, StageLabel, string(id.Stage)))}
 		m.cells[id] = c
 	}
 	return c

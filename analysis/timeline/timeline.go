@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"chokepoint/collectors/metric"
 	"chokepoint/collectors/record"
@@ -46,6 +47,7 @@ type Timeline struct {
 	series   map[string][]*Series // by metric
 	bySeries map[string]*Series
 	times    map[string][]float64 // reading times by source
+	took     map[string][]float64 // how long those readings took
 }
 
 const (
@@ -64,6 +66,7 @@ func Load(r *record.Reader) (*Timeline, error) {
 		series:   map[string][]*Series{},
 		bySeries: map[string]*Series{},
 		times:    map[string][]float64{},
+		took:     map[string][]float64{},
 	}
 	descs := map[string]metric.Desc{}
 	for _, d := range r.Run().Metrics {
@@ -130,6 +133,7 @@ func (t *Timeline) add(b *record.Batch, descs map[string]metric.Desc) {
 		return
 	}
 	t.times[b.Source] = append(t.times[b.Source], b.T)
+	t.took[b.Source] = append(t.took[b.Source], b.Took)
 	for name, v := range b.Values {
 		s := t.bySeries[name]
 		if s == nil {
@@ -187,6 +191,23 @@ func (t *Timeline) Get(metric string, labels ...string) *Series {
 // Has tells whether the source was read at least twice, so that differences
 // exist.
 func (t *Timeline) Has(source string) bool { return len(t.times[source]) >= 2 }
+
+// Readings are how many readings of the sources whose names begin so were taken
+// in the measured phase, and how long they took in all.
+func (t *Timeline) Readings(prefix string) (n int, seconds float64) {
+	for source, times := range t.times {
+		if !strings.HasPrefix(source, prefix) {
+			continue
+		}
+		for i, at := range times {
+			if at >= t.From && at <= t.To {
+				n++
+				seconds += t.took[source][i]
+			}
+		}
+	}
+	return n, seconds
+}
 
 // span finds the reading times between which a source's difference over
 // [from, to] is taken: the last reading not after from and the first not

@@ -19,6 +19,7 @@ func mayImport() map[string][]string {
 		"collectors/operations": {"collectors/metric", "collectors/record", "workloads"},
 		"collectors/mysql":      {"collectors", "collectors/metric", "collectors/record"},
 		"collectors/redis":      {"collectors", "collectors/metric", "collectors/record"},
+		"collectors/profiler":   {},
 		"collectors/pool":       {"collectors", "collectors/metric", "collectors/record"},
 		"collectors/goruntime":  {"collectors", "collectors/metric", "collectors/record"},
 		"collectors/host":       {"collectors", "collectors/metric", "collectors/record"},

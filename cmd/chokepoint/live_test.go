@@ -78,6 +78,20 @@ type page struct {
 		LeaseExpired float64                `json:"lease_expired"`
 		DoubleHeld   float64                `json:"double_held"`
 	} `json:"app_lock"`
+	Profiles struct {
+		CPUS    float64 `json:"cpu_s"`
+		ByStage []struct {
+			Stage string
+			CPUS  float64 `json:"cpu_s"`
+		} `json:"by_stage"`
+		Functions []struct{ Function string }
+	}
+	Observer struct {
+		CPUS        float64 `json:"cpu_s"`
+		CPUShare    float64 `json:"cpu_share"`
+		StatementsS float64 `json:"statements_s"`
+		Polls       int
+	}
 	Redis struct {
 		Commands []struct {
 			Name  string
@@ -365,7 +379,7 @@ func TestLiveRedisSpin(t *testing.T) { sandboxtest.EachFlavor(t, testLiveRedisSp
 func testLiveRedisSpin(t *testing.T, flavor sandbox.Flavor) {
 	args := []string{"--sandbox", string(flavor), "--strategy", "redis-spin", "--concurrency", "200", "--max-retries", "10",
 		"--backoff-base", "50ms", "--backoff-cap", "200ms", "--hold", "1ms"}
-	p := runLive(t, t.TempDir(), append(args, "--duration", "5s")...)
+	p := runLive(t, t.TempDir(), append(args, "--duration", "4s")...)
 	if p.Verdict.Layer != "redis" || p.Verdict.Cause != "lock_contention" || p.Verdict.Resource != "applock:stock/1" {
 		t.Errorf("verdict %s/%s of %s: %s", p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Resource, p.Verdict.Summary)
 	}
@@ -382,7 +396,7 @@ func testLiveRedisSpin(t *testing.T, flavor sandbox.Flavor) {
 	if a.LeaseExpired != 0 || a.DoubleHeld != 0 || p.Correctness.LostUpdates != 0 || !(a.IdleRatio > 0 && a.IdleRatio < 0.5) || a.HoldS.Mean < 1e-3 {
 		t.Errorf("%+v, lost updates %d", a, p.Correctness.LostUpdates)
 	}
-	short := runLive(t, t.TempDir(), append(args, "--duration", "3s", "--lease", "1ms")...)
+	short := runLive(t, t.TempDir(), append(args, "--duration", "2s", "--lease", "1ms")...)
 	if b := short.AppLock; b.LeaseExpired == 0 || b.DoubleHeld == 0 || short.Verdict.Cause != "lock_lease" {
 		t.Errorf("with a lease of 1 ms: %s/%s, %+v", short.Verdict.Layer, short.Verdict.Cause, b)
 	}
@@ -396,7 +410,7 @@ func testLiveRedisSpin(t *testing.T, flavor sandbox.Flavor) {
 func TestLiveOpenLoop(t *testing.T) { sandboxtest.EachFlavor(t, testLiveOpenLoop) }
 
 func testLiveOpenLoop(t *testing.T, flavor sandbox.Flavor) {
-	const seconds, workers = 4, 200
+	const seconds, workers = 3, 200
 	hot := []string{"--sandbox", string(flavor), "--concurrency", fmt.Sprint(workers), "--duration", fmt.Sprint(seconds, "s")}
 	capacity := runLive(t, t.TempDir(), hot...).Load.ThroughputPerS
 	p := runLive(t, t.TempDir(), append(hot, "--rate", fmt.Sprintf("%.0f", 1.5*capacity))...)

@@ -45,6 +45,7 @@ func commands() []command {
 	return []command{
 		{"run", "WORKLOAD [flags]", "run a workload and explain where its time went", runCommand},
 		{"analyze", "--run-id ID", "explain the record of a run", analyzeCommand},
+		{"profile", "--run-id ID", "show the functions of a run's profiles, or how another's differ", profileCommand},
 		{"runs", "list|show|verify|...", "list, show, check, pack and remove records", runsCommand},
 		{"doctor", "", "what can be observed here, what is missing, and the GRANTs to mend it", doctorCommand},
 		{"clean", "", "remove from a server what runs have left there", cleanCommand},

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -73,6 +74,7 @@ type runFlags struct {
 	redis    *redisFlag
 	lease    *time.Duration
 	hold     *time.Duration
+	pyro     *string
 	allow    *bool
 	rate     *float64
 	arrival  *string
@@ -105,6 +107,7 @@ func newRunFlags(w world) *runFlags {
 		redis:    newRedisFlag(fs, "to watch, and to lock in where the strategy does, instead of a private one"),
 		lease:    fs.Duration("lease", 5*time.Second, "time after which a lock in Redis ends by itself"),
 		hold:     fs.Duration("hold", 0, "time between reading and writing (SLEEP in the database), in which an operation holds what it has locked"),
+		pyro:     fs.String("pyroscope", "", "`URL` of a Pyroscope server that profiles are also sent to; one with a password belongs into the environment variable "+pyroscopeVariable),
 		sandbox:  newFlavorFlag(fs),
 		rate:     fs.Float64("rate", 0, "open loop: operations due a second, whatever becomes of those before; --concurrency caps those in flight, the rest wait in the queue"),
 		arrival:  fs.String("arrival", workloads.Poisson, "how operations of an open loop come due: "+strings.Join(workloads.Arrivals(), ", ")),
@@ -158,7 +161,7 @@ func (f *runFlags) args() []string {
 // recorded tells whether a flag goes into the record: not those that only say
 // where the result goes, and never those that may hold a password.
 func recorded(name string) bool {
-	return !slices.Contains([]string{"runs", "output", "mysql-dsn", "redis-url"}, name)
+	return !slices.Contains([]string{"runs", "output", "mysql-dsn", "redis-url", "pyroscope"}, name)
 }
 
 // Bounds of what a run may ask of this machine.
@@ -216,13 +219,17 @@ func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
 		return err
 	}
 	defer root.Close()
+	pyroscope, err := f.pyroscope(w)
+	if err != nil {
+		return err
+	}
 	to, end, err := f.target(ctx, w, log, p)
 	if err != nil {
 		return err
 	}
 	defer end()
 	progress := newProgress(w)
-	id, err := session.Run(ctx, session.Env{Runs: root, MySQL: to.mysql, Redis: to.redis, Log: log, Progress: progress.tell}, p)
+	id, err := session.Run(ctx, session.Env{Runs: root, MySQL: to.mysql, Redis: to.redis, Pyroscope: pyroscope, Log: log, Progress: progress.tell}, p)
 	progress.end()
 	if err != nil {
 		return advise(ctx, err)
@@ -235,6 +242,20 @@ func runLock(ctx context.Context, w world, f *runFlags, p session.Plan) error {
 	defer r.Close()
 	_, err = explain(w, r, f.output)
 	return err
+}
+
+// pyroscopeVariable is where the URL of a Pyroscope server may stand.
+const pyroscopeVariable = "CHOKEPOINT_PYROSCOPE_URL"
+
+// pyroscope is the URL that was given, or empty.
+func (f *runFlags) pyroscope(w world) (string, error) {
+	if *f.pyro == "" {
+		return w.getenv(pyroscopeVariable), nil
+	}
+	if u, err := url.Parse(*f.pyro); err == nil && u.User != nil {
+		return "", usageError("run: --pyroscope: it holds a user or password, which every user of this machine can read in the list of processes: put the URL into the environment variable %s", pyroscopeVariable)
+	}
+	return *f.pyro, nil
 }
 
 // target is what a load runs against.

@@ -7,6 +7,7 @@
 //	batches.jsonl  one Batch a line
 //	events.jsonl   one Event a line
 //	latency.hlog   HdrHistogram interval log, nanoseconds, tag operation/stage/outcome
+//	profiles/      pprof files TYPE-FROM-TO.pb.gz
 //
 // Times inside a record are seconds since its start on the monotonic clock;
 // the wall clock stands once, in run.json.

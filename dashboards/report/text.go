@@ -37,10 +37,12 @@ func (p *Page) WriteText(out io.Writer, s Style) error {
 	t.appLock(r)
 	t.pool(r)
 	t.runtime(r)
+	t.profiles(r)
 	t.host(r)
 	t.redis(r)
 	t.relief(r)
 	t.checks(r)
+	t.observer(r)
 	t.windows(r)
 	t.warnings(r)
 	t.next(r)
@@ -340,10 +342,58 @@ func (t *text) runtime(r *analysis.Result) {
 		return
 	}
 	t.heading(fmt.Sprintf("GO RUNTIME (GOMAXPROCS %d)", g.GOMAXPROCS))
-	t.wrap("  ", "    ", fmt.Sprintf("CPU %s of GOMAXPROCS; garbage collector %s of it, %s pauses (max %s, total %s); heap at most %s and goroutines at most %s when looked at",
-		percent(g.CPUShare), percent(g.GCCPUShare), number(g.GCPauses), seconds(g.GCPauseMaxS), seconds(g.GCPauseTotalS), size(g.HeapPeakBytes), number(g.GoroutinesMax)))
-	t.wrap("  ", "    ", fmt.Sprintf("scheduling delay: mean %s, p50 %s, p99 %s; waiting for mutexes %s",
-		seconds(g.SchedLatencyS.Mean), seconds(g.SchedLatencyS.P50), seconds(g.SchedLatencyS.P99), seconds(g.MutexWaitS)))
+	row := func(name, format string, args ...any) {
+		t.wrap(fmt.Sprintf("  %-18s", name), strings.Repeat(" ", 19), fmt.Sprintf(format, args...))
+	}
+	row("CPU", "%s of GOMAXPROCS", percent(g.CPUShare))
+	row("garbage collector", "%s of that; %s pauses, max %s, total %s", percent(g.GCCPUShare), number(g.GCPauses), seconds(g.GCPauseMaxS), seconds(g.GCPauseTotalS))
+	row("heap, goroutines", "at most %s and %s when looked at", size(g.HeapPeakBytes), number(g.GoroutinesMax))
+	row("scheduling delay", "mean %s, p50 %s, p99 %s", seconds(g.SchedLatencyS.Mean), seconds(g.SchedLatencyS.P50), seconds(g.SchedLatencyS.P99))
+	row("mutex contention", "%s%s", seconds(g.MutexWaitS), mostContended(r.Profiles))
+	if p := r.Profiles; p != nil && p.PoolParks != nil {
+		row("pool parks", "%s in %s waits for a connection (block profile, sampled)", seconds(p.PoolParks.Seconds), number(p.PoolParks.Waits))
+	}
+}
+
+// mostContended names the function that others waited for longest.
+func mostContended(p *analysis.Profiles) string {
+	if p == nil || len(p.Mutexes) == 0 || p.Mutexes[0].Seconds == 0 {
+		return ""
+	}
+	return ", most of it behind " + p.Mutexes[0].Function
+}
+
+// shownFunctions bounds the list in the text; the JSON has more.
+const shownFunctions = 6
+
+func (t *text) profiles(r *analysis.Result) {
+	p := r.Profiles
+	if p == nil {
+		return
+	}
+	t.heading(fmt.Sprintf("CPU PROFILE OF THE LOAD (%s; `chokepoint profile --run-id %s` shows more)", seconds(p.CPUS), r.Run.ID))
+	var parts []string
+	for _, s := range p.ByStage {
+		parts = append(parts, fmt.Sprintf("%s %s", s.Stage, seconds(s.CPUS)))
+	}
+	parts = append(parts, "no operation's (collector, scheduler) "+seconds(p.RestS))
+	t.wrap("  ", "    ", "by stage: "+strings.Join(parts, ", "))
+	for _, f := range p.Functions[:min(len(p.Functions), shownFunctions)] {
+		t.printf("  %9s %6s  %s\n", seconds(f.FlatS), percent(f.Share), cut(f.Function, t.Width-20))
+	}
+}
+
+func (t *text) observer(r *analysis.Result) {
+	o := r.Observer
+	if o == nil {
+		return
+	}
+	t.heading("WHAT WATCHING COST")
+	cpu := ""
+	if o.CPUS.Known() {
+		cpu = fmt.Sprintf("CPU %s, %s of that of the load and its servers; ", seconds(o.CPUS), percent(o.CPUShare))
+	}
+	t.wrap("  ", "    ", fmt.Sprintf("%s%d readings, of the database %s and of Redis %s; %d faults", cpu, o.Polls, seconds(o.StatementsS), seconds(o.RedisS), o.Faults))
 }
 
 func (t *text) host(r *analysis.Result) {

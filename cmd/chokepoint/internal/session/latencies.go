@@ -10,6 +10,7 @@ import (
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
+	"chokepoint/collectors/profiler"
 	"chokepoint/collectors/record"
 	"chokepoint/workloads"
 )
@@ -64,7 +65,7 @@ func (l *latencies) add(d workloads.Done, stage string, spent time.Duration) {
 // function it returns waits for that.
 func (l *latencies) flushEverySecond(ctx context.Context) (wait func()) {
 	done := make(chan struct{})
-	go func() {
+	go profiler.Observe(ctx, "latencies", func(ctx context.Context) {
 		defer close(done)
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
@@ -77,7 +78,7 @@ func (l *latencies) flushEverySecond(ctx context.Context) (wait func()) {
 				return
 			}
 		}
-	}()
+	})
 	return func() { <-done }
 }
 

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"context"
 	"time"
 
+	"chokepoint/collectors/profiler"
 	"chokepoint/workloads"
 )
 
@@ -20,7 +22,7 @@ func (s *session) tellProgress(phase string, l workloads.Load) (stop func()) {
 		s.env.Progress(Progress{Phase: phase, Elapsed: s.now() - began, Duration: l.Duration, Operations: s.finished() - before, Requests: l.Requests})
 	}
 	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
+	go profiler.Observe(context.Background(), "progress", func(context.Context) {
 		defer close(done)
 		tick := time.NewTicker(progressStep)
 		defer tick.Stop()
@@ -33,7 +35,7 @@ func (s *session) tellProgress(phase string, l workloads.Load) (stop func()) {
 				return
 			}
 		}
-	}()
+	})
 	return func() {
 		close(quit)
 		<-done

@@ -20,6 +20,7 @@ import (
 	"chokepoint/collectors/mysql"
 	"chokepoint/collectors/operations"
 	"chokepoint/collectors/pool"
+	"chokepoint/collectors/profiler"
 	"chokepoint/collectors/record"
 	"chokepoint/collectors/redis"
 	"chokepoint/workloads"
@@ -39,6 +40,9 @@ type Plan struct {
 	Warmup   time.Duration
 	Pool     int // connections, 0 is unlimited
 	Prepared bool
+	// Unobserved leaves out all that watches the load but the meter, which is read
+	// at both ends of the measured phase: to measure what watching costs.
+	Unobserved bool
 	// Args and Parameters go into the record as they are.
 	Args       []string
 	Parameters map[string]string
@@ -66,6 +70,8 @@ type Env struct {
 	MySQL MySQL
 	Redis Redis
 	Log   *slog.Logger
+	// Pyroscope is the URL of a server that profiles are also sent to, or empty.
+	Pyroscope string
 	// Progress, if not nil, is told how far the run is, several times a second.
 	Progress func(Progress)
 }
@@ -86,6 +92,9 @@ type Progress struct {
 func Run(ctx context.Context, env Env, p Plan) (record.ID, error) {
 	s := &session{env: env, plan: p, started: time.Now()}
 	defer s.close()
+	if err := s.startSending(); err != nil {
+		return "", err
+	}
 	if err := s.prepare(ctx); err != nil {
 		return "", err
 	}
@@ -93,6 +102,7 @@ func Run(ctx context.Context, env Env, p Plan) (record.ID, error) {
 		return "", err
 	}
 	err := s.run(ctx)
+	s.endSending()
 	end := record.End{AtS: s.now().Seconds(), Status: record.Complete, Books: s.books}
 	if ctx.Err() != nil {
 		end.Status = record.Interrupted
@@ -115,9 +125,10 @@ type session struct {
 	w       *record.Writer
 	rec     collectors.Recorder
 	server  *mysql.Server
-	claimed *sql.Conn       // has the named lock of the schema
-	redis   *redis.Server   // nil if there is none
-	locks   *goredis.Client // the load's own, nil unless it needs one
+	claimed *sql.Conn        // has the named lock of the schema
+	redis   *redis.Server    // nil if there is none
+	locks   *goredis.Client  // the load's own, nil unless it needs one
+	sender  *profiler.Sender // nil unless profiles are sent on
 	pool    *workloads.Pool
 	work    *lock.Workload
 	meter   *workloads.Meter
@@ -191,10 +202,12 @@ func (s *session) run(ctx context.Context) error {
 		waitSlow()
 		return errors.New("interrupted before the measured phase")
 	}
+	stopProfiling := s.profile(record.PhaseMeasure)
 	s.measure(ctx, polling)
 	stop()
 	waitSlow()
 	s.readAll(rest)
+	stopProfiling() // its last profiles cost time, which is not the load's
 	s.clock(rest)
 	if err := s.audit(rest); err != nil { // a server that has gone is no fault of the run
 		s.rec.Event(record.Fault, "books", err.Error())
@@ -246,10 +259,10 @@ func (s *session) poll(ctx context.Context, sources []collectors.Source, every c
 	left := len(sources)
 	ended := make(chan struct{}, left)
 	for _, src := range sources {
-		go func() {
+		go profiler.Observe(ctx, src.Name(), func(ctx context.Context) {
 			s.rec.Poll(ctx, src, every)
 			ended <- struct{}{}
-		}()
+		})
 	}
 	go func() {
 		for range left {
@@ -284,9 +297,11 @@ func (s *session) warmUp(ctx context.Context) {
 	s.phase(record.PhaseWarmup, s.now())
 	l := s.plan.Load
 	l.Duration, l.Requests = s.plan.Warmup, l.Requests/10
+	stopProfiling := s.profile(record.PhaseWarmup)
 	stop := s.tellProgress(record.PhaseWarmup, l)
 	workloads.Drive(ctx, s.work, s.meter, l, func(workloads.Done) {})
 	stop()
+	stopProfiling()
 }
 
 // measure reads all sources, runs the load to its drained end, and reads the
@@ -294,26 +309,37 @@ func (s *session) warmUp(ctx context.Context) {
 // nothing runs at the readings, so that client and server can be compared.
 func (s *session) measure(ctx, polling context.Context) {
 	s.readAll(polling)
-	ops := operations.Source{Meter: s.meter}
 	s.phase(record.PhaseMeasure, s.readOperations())
 
-	fine, stop := context.WithCancel(polling)
-	wait := s.poll(fine, []collectors.Source{ops}, operationsReading())
-	waitPings := s.poll(fine, []collectors.Source{mysql.Ping{Server: s.server}}, pingReading())
-	waitLocks := s.poll(fine, s.lockSources(), locksReading())
-	lat := newLatencies(s.w, s.now)
-	flushing := lat.flushEverySecond(fine)
+	observe, end := s.watch(polling)
 	l := s.plan.Load
 	l.First = 1 << 32 // apart from the warm-up's numbers: other random choices
 	tell := s.tellProgress(record.PhaseMeasure, l)
-	workloads.Drive(ctx, s.work, s.meter, l, lat.observe)
+	workloads.Drive(ctx, s.work, s.meter, l, observe)
 	tell()
-	stop()
-	wait()
-	waitPings()
-	waitLocks()
-	flushing()
+	end()
 	s.phase(record.PhaseDone, s.readOperations())
+}
+
+// watch reads what is read finely, until end is called, and gathers latencies
+// from the operations that observe is told of.
+func (s *session) watch(polling context.Context) (observe func(workloads.Done), end func()) {
+	if s.plan.Unobserved {
+		return func(workloads.Done) {}, func() {}
+	}
+	fine, stop := context.WithCancel(polling)
+	wait := s.poll(fine, []collectors.Source{operations.Source{Meter: s.meter}}, operationsReading())
+	waitPings := s.poll(fine, []collectors.Source{mysql.Ping{Server: s.server}}, pingReading())
+	waitLocks := s.poll(fine, s.lockSources(), locksReading())
+	lat := newLatencies(s.w, s.now)
+	flushed := lat.flushEverySecond(fine)
+	return lat.observe, func() {
+		stop()
+		wait()
+		waitPings()
+		waitLocks()
+		flushed()
+	}
 }
 
 // readOperations takes a reading of the meter and tells its time.
@@ -423,6 +449,9 @@ func (s *session) describe(ctx context.Context) error {
 }
 
 func (s *session) makeSources() {
+	if s.plan.Unobserved {
+		return
+	}
 	s.sources = s.server.Sources(Schema, s.tellText)
 	processes := []host.Process{{Name: process, PID: os.Getpid()}}
 	if name := s.serverProcess(); name != "" {

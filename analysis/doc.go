@@ -22,11 +22,26 @@
 // that row-lock time is a point between bounds, and everything that depends on
 // it is computed at the point and at both ends.
 //
+// Metadata and named locks. The wait instrument times both; where it is not
+// known to be on, MariaDB's SUM_LOCK_TIME holds the metadata locks, unless the
+// slow log goes to a table. They are in use while somebody waits for them, in
+// the samples of metadata_locks, by whoever has them.
+//
+// Without statement digests (performance_schema off, or no rights) row-lock
+// waits are known from the status, and the rest of the time inside statements
+// is unexplained.
+//
+// Application locks. Their waiting is the client's: asking, round trips
+// included, and backing off between attempts. How long a lock is free while
+// somebody waits, and leases that end under their holders, tell the causes
+// apart.
+//
 // Blame. Waiting for a resource moves to the resource that its holders wait
 // for, if that one has the higher net utilisation; see package waits.
 //
 // Verdict. The first rule that holds, in this order: a resource whose holders
-// wait for the same resource (nested_acquire); too little data; nothing is
+// wait for the same resource (nested_acquire); too little data; attempts after a
+// lost race take half of the time (conflict_retry); nothing is
 // saturated, where the work itself may be the cause (network, commit, garbage
 // collector, one statement) or nothing is; the cause with the largest share of
 // all waiting, unless too much is unexplained or its interval meets another's.
@@ -39,6 +54,8 @@
 // was measured (asymptotic bounds: Denning and Buzen 1978). Processors are a
 // bound only if they are the present bottleneck, for demands are not constant
 // on a contended CPU; where they would come next the prediction is "at most".
+// Nothing is predicted for conflict_retry: what a success demands depends on how
+// many race.
 //
 // # Its limits
 //

@@ -23,6 +23,7 @@ const (
 var (
 	longTransaction = waits.Cause{Layer: "row_lock", Cause: "long_transaction"}
 	gapLock         = waits.Cause{Layer: "row_lock", Cause: "gap_lock"}
+	deadlocks       = waits.Cause{Layer: "row_lock", Cause: "deadlock"}
 )
 
 // lockGraph is what the samples of the lock graph say of the measured phase.
@@ -136,16 +137,20 @@ func (g *lockGraph) readBlockers(t *timeline.Timeline) {
 }
 
 // rowCause is the cause of waiting for rows, by the method's rules in their
-// order.
-func (g *lockGraph) rowCause(held float64, row string, length float64) waits.Cause {
+// order. victims is how many deadlocks an operation had on average.
+func (g *lockGraph) rowCause(held float64, row string, length, victims float64) waits.Cause {
 	foreign := g.foreign[row] * length
 	switch {
+	case victims >= victimShare && (g.samples < minSamples || g.waiters == 0):
+		return deadlocks
 	case g.samples < minSamples || g.waiters == 0:
 		return hotRow
 	case foreign >= foreignHold*(held+foreign), g.longest >= longShare*g.waiters:
 		return longTransaction
 	case g.gaps >= gapShare*g.waiters:
 		return gapLock
+	case victims >= victimShare:
+		return deadlocks
 	}
 	return hotRow
 }

@@ -39,6 +39,15 @@ func (w *world) counted(what string) float64 {
 	return n
 }
 
+// victims is how many deadlocks an operation was the victim of on average: those
+// that it counted and got over, and those that ended it.
+func (w *world) victims() float64 {
+	if w.ended == 0 {
+		return 0
+	}
+	return max(w.counted("deadlocks"), w.outcome("deadlock")) / w.ended
+}
+
 // conflictRow is the row that those spent most time on that tried again.
 func (w *world) conflictRow() string {
 	rows := map[string]float64{}

@@ -55,7 +55,7 @@ func rowWords(resource string) string {
 // causeWords name a cause in a sentence, with its resource.
 func causeWords(c waits.Cause, resource string) string {
 	switch c {
-	case hotRow, longTransaction, gapLock, metadataLock, namedLock:
+	case hotRow, longTransaction, gapLock, deadlocks, metadataLock, namedLock:
 		return ResourceWords(resource)
 	case redisLock:
 		return ResourceWords(resource) + " in Redis"

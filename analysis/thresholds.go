@@ -57,6 +57,9 @@ const (
 	// Fewer than eight samples, two seconds, say too little of either.
 	minSamples  = 8
 	foreignHold = 0.25
+	// victimShare: operations that were the victim of a deadlock. One in twenty
+	// costs as much as it loses: the victim's work is done twice.
+	victimShare = 0.05
 	longShare   = 0.50
 	gapShare    = 0.50
 

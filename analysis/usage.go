@@ -263,7 +263,7 @@ func (w *world) resource(u *waits.Usage, name string) *waits.Resource {
 		r.Held = w.graph.metadata[name]*w.length - r.Foreign
 	case kind == "row":
 		r.Foreign = w.graph.foreign[name] * w.length
-		r.Cause = w.graph.rowCause(r.Held, name, w.length)
+		r.Cause = w.graph.rowCause(r.Held, name, w.length, w.victims())
 	}
 	return r
 }

@@ -48,6 +48,7 @@ if [ -n "$race" ]; then
 	within "${UNIT_SECONDS:-}" go test -timeout 10m ./analysis
 fi
 if [ -n "${CI:-}" ]; then
+	say "fuzz each parser for 10 s"
 	scripts/fuzz.sh 10s
 fi
 say "go test ./cmd/chokepoint (whole runs on private servers)"

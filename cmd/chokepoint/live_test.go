@@ -318,7 +318,7 @@ func (p page) forUpdate(t *testing.T) string {
 func TestLiveHealthy(t *testing.T) { sandboxtest.EachFlavor(t, testLiveHealthy) }
 
 func testLiveHealthy(t *testing.T, flavor sandbox.Flavor) {
-	p := runLive(t, t.TempDir(), "--sandbox", string(flavor), "--keys", "100000", "--concurrency", "4", "--pool", "50", "--think", "5ms", "--duration", "5s")
+	p := runLive(t, t.TempDir(), "--sandbox", string(flavor), "--keys", "100000", "--concurrency", "4", "--pool", "50", "--think", "5ms", "--duration", "3s")
 	if p.Verdict.Layer != "none" {
 		t.Errorf("verdict %s/%s, want none: %s", p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Summary)
 	}

@@ -74,6 +74,7 @@ type runFlags struct {
 	redis    *redisFlag
 	lease    *time.Duration
 	hold     *time.Duration
+	fault    *string
 	pyro     *string
 	allow    *bool
 	rate     *float64
@@ -108,6 +109,7 @@ func newRunFlags(w world) *runFlags {
 		lease:    fs.Duration("lease", 5*time.Second, "time after which a lock in Redis ends by itself"),
 		hold:     fs.Duration("hold", 0, "time between reading and writing (SLEEP in the database), in which an operation holds what it has locked"),
 		pyro:     fs.String("pyroscope", "", "`URL` of a Pyroscope server that profiles are also sent to; one with a password belongs into the environment variable "+pyroscopeVariable),
+		fault:    fs.String("fault", "", "`NAME[:mild|:strong][,NAME...]` of what goes wrong on purpose: "+strings.Join(lock.Faults(), ", ")),
 		sandbox:  newFlavorFlag(fs),
 		rate:     fs.Float64("rate", 0, "open loop: operations due a second, whatever becomes of those before; --concurrency caps those in flight, the rest wait in the queue"),
 		arrival:  fs.String("arrival", workloads.Poisson, "how operations of an open loop come due: "+strings.Join(workloads.Arrivals(), ", ")),
@@ -138,7 +140,11 @@ func (f *runFlags) plan(args []string) (session.Plan, error) {
 			p.Parameters[fl.Name] = fl.Value.String()
 		}
 	})
-	_, err := f.sandbox.flavor("run")
+	var err error
+	if p.Lock.Faults, err = lock.ParseFaults(*f.fault); err != nil {
+		return p, usageError("run: --fault: %w", err)
+	}
+	_, err = f.sandbox.flavor("run")
 	return p, errors.Join(err, f.output.check(), check(p))
 }
 
@@ -205,7 +211,7 @@ func check(p session.Plan) error {
 	case p.Lock.MaxRetries < 0:
 		return usageError("run: --max-retries must not be negative")
 	}
-	if err := p.Lock.Backoff.Check(); err != nil {
+	if err := errors.Join(p.Lock.Backoff.Check(), p.Lock.Check()); err != nil {
 		return usageError("run: %w", err)
 	}
 	return nil
@@ -273,7 +279,7 @@ func (f *runFlags) target(ctx context.Context, w world, log *slog.Logger, p sess
 	if err := errors.Join(err, err1, err2); err != nil {
 		return target{}, nil, err
 	}
-	needsRedis := lock.NeedsRedis(p.Lock.Strategy)
+	needsRedis := p.Lock.NeedsRedis()
 	switch {
 	case o != nil && needsRedis && !*f.allow:
 		return target{}, nil, usageError("run: strategy %s would lock in the Redis server at %s, which chokepoint did not start; if that is what you want, say --allow-load (it uses keys that begin with %s only)", p.Lock.Strategy, o.Addr, lock.KeyPrefix)

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,13 +37,16 @@ type Options struct {
 	MaxRetries int
 	Backoff    workloads.BackoffPolicy
 	Lease      time.Duration // after which a lock in Redis ends by itself
+	Faults     []Fault
 }
 
 // Holds tells whether a strategy does anything between reading and writing.
 func Holds(strategy string) bool { return strategy != "atomic" }
 
-// NeedsRedis tells whether a strategy has its lock in Redis.
-func NeedsRedis(strategy string) bool { return strategy == "redis-spin" }
+// NeedsRedis tells whether the strategy, or a fault, does anything in Redis.
+func (o Options) NeedsRedis() bool {
+	return o.Strategy == "redis-spin" || slices.ContainsFunc(o.Faults, func(f Fault) bool { return f.Name == "holder-redis" })
+}
 
 // How operations choose their row.
 const (
@@ -83,6 +87,9 @@ type Workload struct {
 	redis *redis.Client
 	o     Options
 	buy   strategy
+	// What the faults add: to each operation that holds its row, and beside it.
+	steps     []step
+	intruders []intruder
 }
 
 // New makes the workload on a pool whose connections are in the schema to work
@@ -93,10 +100,17 @@ func New(pool *workloads.Pool, client *redis.Client, o Options) (*Workload, erro
 	if !ok {
 		return nil, fmt.Errorf("there is no strategy %q; there are: %s", o.Strategy, strings.Join(Strategies(), ", "))
 	}
-	if NeedsRedis(o.Strategy) && client == nil {
+	if o.NeedsRedis() && client == nil {
 		return nil, fmt.Errorf("strategy %s needs a Redis server", o.Strategy)
 	}
-	return &Workload{pool: pool, redis: client, o: o, buy: buy}, nil
+	if err := fits(o); err != nil {
+		return nil, err
+	}
+	w := &Workload{pool: pool, redis: client, o: o, buy: buy}
+	for _, f := range o.Faults {
+		faults()[f.Name](w, f)
+	}
+	return w, nil
 }
 
 const createTable = `CREATE TABLE ` + Table + ` (
@@ -184,6 +198,11 @@ type executor interface {
 
 // work is what takes the time between reading and writing.
 func (w *Workload) work(ctx context.Context, op *workloads.Op, on executor) error {
+	for _, s := range w.steps {
+		if err := s(ctx, op); err != nil {
+			return err
+		}
+	}
 	if w.o.Hold <= 0 {
 		return nil
 	}
@@ -192,6 +211,9 @@ func (w *Workload) work(ctx context.Context, op *workloads.Op, on executor) erro
 	op.Enter(workloads.App)
 	return err
 }
+
+// Check tells what is wrong with the options.
+func (o Options) Check() error { return fits(o) }
 
 // Books are what the database holds against what was sold.
 type Books struct {

@@ -43,7 +43,7 @@ func open(t *testing.T, s *sandbox.Sandbox, schema string, o lock.Options) sale 
 	cfg.DBName = schema
 	p := connect()
 	var client *redis.Client
-	if lock.NeedsRedis(o.Strategy) {
+	if o.NeedsRedis() {
 		client = redis.NewClient(&redis.Options{Network: "unix", Addr: sandboxtest.Redis(t, s).Socket, PoolSize: 64, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true})
 		t.Cleanup(func() { client.Close() })
 	}

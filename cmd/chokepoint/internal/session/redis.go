@@ -28,7 +28,7 @@ func (s *session) prepareRedis(ctx context.Context) error {
 	if s.redis, err = redis.Connect(ctx, o); err != nil {
 		return err
 	}
-	if !lock.NeedsRedis(s.plan.Lock.Strategy) {
+	if !s.plan.Lock.NeedsRedis() {
 		return nil
 	}
 	if err := ownKeys(ctx, s.redis.Client); err != nil {

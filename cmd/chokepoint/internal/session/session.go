@@ -155,7 +155,7 @@ func (s *session) describeWorkload() record.Workload {
 	p := s.plan
 	wl := record.Workload{
 		Name: "lock", Strategy: p.Lock.Strategy, Seed: p.Load.Seed, Concurrency: p.Load.Workers, ThinkS: p.Load.Think.Seconds(), OfferedPerS: p.Load.Rate,
-		Args: p.Args, Parameters: p.Parameters,
+		Args: p.Args, Parameters: p.Parameters, Fault: p.faults(),
 	}
 	if p.Pool > 0 {
 		wl.Resources = append(wl.Resources, record.Resource{Name: "pool:mysql", Capacity: p.Pool})
@@ -315,7 +315,9 @@ func (s *session) measure(ctx, polling context.Context) {
 	l := s.plan.Load
 	l.First = 1 << 32 // apart from the warm-up's numbers: other random choices
 	tell := s.tellProgress(record.PhaseMeasure, l)
+	leave := s.intrude(polling)
 	workloads.Drive(ctx, s.work, s.meter, l, observe)
+	leave()
 	tell()
 	end()
 	s.phase(record.PhaseDone, s.readOperations())

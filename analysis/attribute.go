@@ -72,7 +72,7 @@ func newWorld(run record.Run, t *timeline.Timeline) *world {
 	w.machine = readMachine(t, run)
 	w.graph = readLockGraph(t)
 	w.appLocks = readLockCounts(t)
-	for _, s := range t.All(opFinished) {
+	for _, s := range t.All(opFinished, 2) {
 		w.ended += t.Delta(s)
 		if s.Labels[1] == "ok" {
 			w.ok += t.Delta(s)

@@ -66,7 +66,7 @@ func (c *clientCell) inConnection() bool {
 
 func clientCells(t *timeline.Timeline, steps []timeline.Slice) []clientCell {
 	var cells []clientCell
-	for _, s := range t.All(opSeconds) {
+	for _, s := range t.All(opSeconds, 4) {
 		c := clientCell{operation: s.Labels[0], stage: s.Labels[1], asked: s.Labels[2]}
 		if s.Labels[3] != "" {
 			c.held = strings.Split(s.Labels[3], "+")

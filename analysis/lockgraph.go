@@ -50,7 +50,7 @@ func readLockGraph(t *timeline.Timeline) lockGraph {
 	g := lockGraph{index: map[string]string{}, foreign: map[string]float64{}, metadata: map[string]float64{}, strange: map[string]float64{}}
 	g.readMetadata(t)
 	g.samples = float64(len(t.During(t.Get(lockSamples))))
-	for _, s := range t.All(lockWaiters) {
+	for _, s := range t.All(lockWaiters, 4) {
 		table, index, key, mode := s.Labels[0], s.Labels[1], s.Labels[2], s.Labels[3]
 		n := sum(t.During(s))
 		g.index["row:"+table+"/"+key] = index
@@ -111,20 +111,20 @@ const foreignOwner = "foreign"
 // thread, query, age).
 func (g *lockGraph) readBlockers(t *timeline.Timeline) {
 	by := blockers{}
-	for _, s := range t.All(lockBlockers) {
+	for _, s := range t.All(lockBlockers, 7) {
 		l, samples := s.Labels, t.During(s)
 		row := "row:" + l[0] + "/" + l[2]
 		if l[3] == foreignOwner {
-			g.foreign[row] += float64(len(samples)) / g.samples
+			g.foreign[row] = min(1, g.foreign[row]+float64(len(samples))/g.samples)
 		}
 		by.add(row, l[3], l[4], l[5], l[6], samples)
 	}
 	for _, b := range by {
 		g.longest = max(g.longest, b.old)
 	}
-	for _, s := range t.All(metadataBlockers) {
+	for _, s := range t.All(metadataBlockers, 7) {
 		l := s.Labels
-		by.add(metadataResource(l[0], l[1]), l[2], l[3], l[4], l[5], t.During(s))
+		by.add(metadataResource(l[0], l[2]), l[3], l[4], l[5], l[6], t.During(s))
 	}
 	all := slices.SortedFunc(maps.Values(by), func(a, b *blocked) int {
 		return cmp.Or(cmp.Compare(b.waiters, a.waiters), cmp.Compare(a.Thread, b.Thread))

@@ -36,9 +36,10 @@ func (s *serverTime) metadataLocks(t *timeline.Timeline, on bool) {
 	_, polluted := t.Limits[slowLogTable]
 	switch timed := t.Delta(t.Get(waitTimer, metadataWait)); {
 	case on, timed > 0:
-		s.metadata = timed
-		s.named = min(s.metadata, s.getLockTimer())
-		s.metadata -= s.named
+		// The instrument is of the whole server.
+		table, name := oursAmong(t)
+		named := min(timed, s.getLockTimer())
+		s.named, s.metadata = named*name, (timed-named)*table
 		s.mdlSource = "performance_schema " + metadataWait
 	case s.flavor == flavorMariaDB && !polluted:
 		for _, d := range s.digests {
@@ -63,26 +64,57 @@ func (s *serverTime) getLockTimer() float64 {
 // samples.
 func (s *serverTime) nameMetadata(t *timeline.Timeline) {
 	most := map[bool]float64{}
-	for _, series := range t.All(metadataWaiters) {
-		kind, object := series.Labels[0], series.Labels[1]
-		named := kind == userLevelLock
+	for _, series := range t.All(metadataWaiters, 4) {
+		l := series.Labels
+		named := l[0] == userLevelLock
 		n := sum(t.During(series))
-		if n <= most[named] {
+		if l[3] == foreignOwner || n <= most[named] {
 			continue
 		}
 		most[named] = n
 		if named {
-			s.namedLock = metadataResource(kind, object)
+			s.namedLock = metadataResource(l[0], l[2])
 		} else {
-			s.mdl = metadataResource(kind, object)
+			s.mdl = metadataResource(l[0], l[2])
 		}
 	}
 }
 
-// metadataResource names what is locked, by the server's type of it.
+// oursAmong is the share of the waiting for metadata locks, and for named ones,
+// that was not strangers', by the samples; all of it where they are too few.
+func oursAmong(t *timeline.Timeline) (table, name float64) {
+	if len(t.During(t.Get(metadataSamples))) < minSamples {
+		return 1, 1
+	}
+	var all, ours [2]float64
+	for _, s := range t.All(metadataWaiters, 4) {
+		i := 0
+		if s.Labels[0] == userLevelLock {
+			i = 1
+		}
+		n := sum(t.During(s))
+		all[i] += n
+		if s.Labels[3] != foreignOwner {
+			ours[i] += n
+		}
+	}
+	share := func(i int) float64 {
+		if all[i] == 0 {
+			return 1 // too short to be sampled: nobody's in particular
+		}
+		return ours[i] / all[i]
+	}
+	return share(0), share(1)
+}
+
+// metadataResource names what is locked, by the server's type of it: a table, a
+// named lock, or the whole server (GLOBAL, of FLUSH TABLES WITH READ LOCK).
 func metadataResource(kind, object string) string {
-	if kind == userLevelLock {
+	switch {
+	case kind == userLevelLock:
 		return "named:" + object
+	case object == "":
+		return "mdl:" + strings.ToLower(kind)
 	}
 	return "mdl:" + object
 }
@@ -94,11 +126,12 @@ func (g *lockGraph) readMetadata(t *timeline.Timeline) {
 	if samples < minSamples {
 		return
 	}
-	for _, s := range t.All(metadataWaiters) {
-		g.metadata[metadataResource(s.Labels[0], s.Labels[1])] += float64(len(t.During(s))) / samples
+	for _, s := range t.All(metadataWaiters, 4) {
+		r := metadataResource(s.Labels[0], s.Labels[2])
+		g.metadata[r] = min(1, g.metadata[r]+float64(len(t.During(s)))/samples)
 	}
-	for _, s := range t.All(metadataBlockers) {
-		if r := metadataResource(s.Labels[0], s.Labels[1]); s.Labels[2] == foreignOwner {
+	for _, s := range t.All(metadataBlockers, 7) {
+		if r := metadataResource(s.Labels[0], s.Labels[2]); s.Labels[3] == foreignOwner {
 			g.strange[r] = min(g.metadata[r], g.strange[r]+float64(len(t.During(s)))/samples)
 		}
 	}

@@ -60,7 +60,7 @@ func (w *world) redisSection() *Redis {
 func (w *world) redisCommands() []RedisCommand {
 	out := []RedisCommand{}
 	seconds := map[string]float64{}
-	for _, s := range w.t.All(redisCommandCalls) {
+	for _, s := range w.t.All(redisCommandCalls, 1) {
 		name, calls := s.Labels[0], w.t.Delta(s)
 		if calls == 0 {
 			continue
@@ -80,7 +80,7 @@ func (w *world) redisQuantile(command string, q float64) Number {
 	type bucket struct{ le, n float64 }
 	var all []bucket
 	total := 0.0
-	for _, s := range w.t.All(redisCommandLatency) {
+	for _, s := range w.t.All(redisCommandLatency, 2) {
 		le, err := strconv.ParseFloat(s.Labels[1], 64)
 		if n := w.t.Delta(s); s.Labels[0] == command && err == nil && n > 0 {
 			all = append(all, bucket{le, n})
@@ -111,7 +111,7 @@ const (
 
 func readLockCounts(t *timeline.Timeline) lockCounts {
 	c := lockCounts{idle: t.Delta(t.Get(lockIdle)), waited: t.Delta(t.Get(lockWaited))}
-	for _, s := range t.All(opCounted) {
+	for _, s := range t.All(opCounted, 2) {
 		n := t.Delta(s)
 		switch s.Labels[1] {
 		case "lock_attempts":
@@ -157,7 +157,7 @@ func (c lockCounts) cause() waits.Cause {
 	switch {
 	case c.acquired > 0 && c.expired > leaseShare*c.acquired:
 		return lockLease
-	case c.idleRatio() > idleShare:
+	case c.idleRatio() > idleShare && c.attempts > attemptsEach*c.acquired:
 		return lockBackoff
 	}
 	return redisLock

@@ -31,7 +31,7 @@ func (w *world) retried() ratio {
 // counted is how often something happened inside operations.
 func (w *world) counted(what string) float64 {
 	n := 0.0
-	for _, s := range w.t.All(opCounted) {
+	for _, s := range w.t.All(opCounted, 2) {
 		if s.Labels[1] == what {
 			n += w.t.Delta(s)
 		}

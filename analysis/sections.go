@@ -17,7 +17,7 @@ func (w *world) load(l latencies) *Load {
 		out.OfferedPerS = Number(o)
 	}
 	outcomes := map[string]map[string]int{allOperations: {}}
-	for _, s := range w.t.All(opFinished) {
+	for _, s := range w.t.All(opFinished, 2) {
 		n := int(math.Round(w.t.Delta(s)))
 		op, outcome := s.Labels[0], s.Labels[1]
 		if n == 0 {

@@ -117,7 +117,7 @@ const openingTables = 20e-6
 func readServer(t *timeline.Timeline, server record.Server) serverTime {
 	flavor := server.Flavor
 	s := serverTime{known: t.Has(digestsSource), flavor: flavor, mdl: anyMetadata, namedLock: anyNamed}
-	for _, series := range t.All(digestTimer) {
+	for _, series := range t.All(digestTimer, 1) {
 		id := series.Labels[0]
 		d := digest{id: id, text: t.Texts[id],
 			timer:    t.Delta(series),

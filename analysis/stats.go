@@ -73,7 +73,7 @@ type bucket struct{ lower, upper, count float64 }
 
 func readHistogram(t *timeline.Timeline, name string) histogram {
 	var h histogram
-	for _, s := range t.All(name) {
+	for _, s := range t.All(name, 2) {
 		lower, err1 := strconv.ParseFloat(s.Labels[0], 64)
 		upper, err2 := strconv.ParseFloat(s.Labels[1], 64)
 		if n := t.Delta(s); n > 0 && err1 == nil && err2 == nil {

@@ -89,6 +89,8 @@ func (w *world) summary(v variant, res *Result) string {
 	switch d := res.Verdict; {
 	case d.Layer == "inconclusive":
 		return fmt.Sprintf("Inconclusive (%s): %s.%s", d.Cause.Cause, d.Summary, leaning(res))
+	case d.Cause == loadLimited && d.Resource != "":
+		return "The load's own limit of operations in flight (--concurrency) is what holds the throughput: nothing behind it is saturated."
 	case d.Cause == loadLimited:
 		return "Nothing holds this service back: the load is what limits the throughput."
 	case d.Cause == healthy:

@@ -21,7 +21,6 @@ var (
 	redisLock    = waits.Cause{Layer: "redis", Cause: "lock_contention"}
 	lockBackoff  = waits.Cause{Layer: "redis", Cause: "lock_backoff"}
 	lockLease    = waits.Cause{Layer: "redis", Cause: "lock_lease"}
-	slotCause    = waits.Cause{Layer: "runtime", Cause: "scheduler"}
 )
 
 // machine is the CPU of the host in the measured phase.
@@ -38,7 +37,7 @@ type machine struct {
 
 func readMachine(t *timeline.Timeline, run record.Run) machine {
 	m := machine{known: t.Has("host"), cpus: float64(run.Host.CPUs), process: map[string]float64{}, queue: map[string]float64{}}
-	for _, s := range t.All("host.cpu_seconds") {
+	for _, s := range t.All("host.cpu_seconds", 1) {
 		switch d := t.Delta(s); s.Labels[0] {
 		case "idle", "iowait":
 			m.idle += d
@@ -49,11 +48,11 @@ func readMachine(t *timeline.Timeline, run record.Run) machine {
 			m.busy += d
 		}
 	}
-	for _, s := range t.All("host.process.cpu_seconds") {
+	for _, s := range t.All("host.process.cpu_seconds", 1) {
 		m.process[s.Labels[0]] = t.Delta(s)
 		m.ours += t.Delta(s)
 	}
-	for _, s := range t.All("host.process.run_queue_seconds") {
+	for _, s := range t.All("host.process.run_queue_seconds", 1) {
 		m.queue[s.Labels[0]] = t.Delta(s)
 	}
 	return m
@@ -310,8 +309,10 @@ func (w *world) causeOf(name string) waits.Cause {
 		return runtimeMutex
 	case "applock":
 		return w.appLocks.cause()
+	case "slot":
+		return loadLimited
 	}
-	return slotCause
+	return tooUnexplained // a kind that this version does not know
 }
 
 // rows are the named rows of the usage, in order.

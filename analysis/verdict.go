@@ -204,7 +204,7 @@ func (w *world) workCause(v variant, res *Result) Verdict {
 func (w *world) loadLimited(busy float64) bool {
 	wl := w.run.Workload
 	if wl.OfferedPerS > 0 {
-		return (w.ended-w.outcome(neverStarted))/w.length >= offeredMet*wl.OfferedPerS
+		return w.ended-w.outcome(neverStarted) >= offeredMet*w.ended // of what came due: arrivals are random
 	}
 	return wl.Concurrency > 0 && 1-busy/(float64(wl.Concurrency)*w.length) >= thinkShare
 }

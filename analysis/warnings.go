@@ -41,39 +41,65 @@ func (w *world) warnings() []string {
 // together is within what time events of one kind are told in one line.
 const together = 1.0
 
-// eventWarnings tell faults, gaps and notes, those of several sources that come
-// together in one line.
+// maxEvents bounds how many lines of events a report has.
+const maxEvents = 50
+
+// eventWarnings tell faults, gaps and notes, those of one kind from several
+// sources that come together in one line.
 func (w *world) eventWarnings() []string {
-	var out []string
-	told := make([]bool, len(w.t.Events))
-	for i, first := range w.t.Events {
-		if told[i] || first.Kind == record.Note && first.T < w.t.From {
+	type group struct {
+		first   record.Event
+		sources []string
+	}
+	var all []*group
+	open := map[string]*group{} // by kind
+	for _, e := range w.t.Events {
+		if e.Kind == record.Note && e.T < w.t.From {
 			continue
 		}
-		sources := []string{first.Source}
-		for j := i + 1; j < len(w.t.Events); j++ {
-			if e := w.t.Events[j]; e.Kind == first.Kind && e.T-first.T <= together {
-				told[j] = true
-				if !slices.Contains(sources, e.Source) {
-					sources = append(sources, e.Source)
-				}
-			}
+		g := open[e.Kind]
+		if g == nil || e.T-g.first.T > together {
+			g = &group{first: e}
+			open[e.Kind] = g
+			all = append(all, g)
 		}
-		text := strings.TrimPrefix(first.Text, first.Source+": ")
-		out = append(out, fmt.Sprintf("%s at %.1f s: %s: %s", first.Kind, first.T, strings.Join(sources, ", "), text))
+		if !slices.Contains(g.sources, e.Source) && len(g.sources) < maxEvents {
+			g.sources = append(g.sources, e.Source)
+		}
+	}
+	var out []string
+	for _, g := range all[:min(len(all), maxEvents)] {
+		text := strings.TrimPrefix(g.first.Text, g.first.Source+": ")
+		out = append(out, fmt.Sprintf("%s at %.1f s: %s: %s", g.first.Kind, g.first.T, strings.Join(g.sources, ", "), text))
+	}
+	if n := len(all) - maxEvents; n > 0 {
+		out = append(out, fmt.Sprintf("%d more faults, gaps and notes stand in the record (events.jsonl)", n))
 	}
 	return out
 }
 
-// stall is for how long no operation may end before it is told.
-const stall = 1.0
+// stall is for how long no operation may end before it is told; not so where
+// they usually end farther apart (ten times that is none), or are so long that
+// workers in step end none for as long (twice their mean).
+const (
+	stall          = 1.0
+	stallDistances = 10
+	stallLatencies = 2
+)
 
-// stallWarnings tell the times in which no operation ended.
+// stallWarnings tell the times in which no operation ended, though by their
+// usual distance and length many should have.
 func (w *world) stallWarnings() []string {
 	var out []string
+	long := stall
+	if w.ended > 0 {
+		inFlight := sumWhere(w.cells, func(*clientCell) bool { return true }) / w.length
+		rate := w.ended / w.length
+		long = max(stall, stallDistances/rate, stallLatencies*inFlight/rate) // Little: mean latency is the mean in flight by the rate
+	}
 	from := w.t.From
 	for _, at := range w.t.Changes(opFinished) {
-		if at-from > stall {
+		if at-from > long {
 			out = append(out, fmt.Sprintf("no operation ended between %.1f and %.1f s: the server, or this process, stood still", from, at))
 		}
 		from = at
@@ -84,7 +110,7 @@ func (w *world) stallWarnings() []string {
 	if n := w.outcome("connection_lost") + w.outcome("commit_unknown"); n > 0 {
 		out = append(out, fmt.Sprintf("%.0f operations lost their connection: the server went away, or closed it", n))
 	}
-	if w.t.To-from > stall {
+	if w.t.To-from > long {
 		out = append(out, fmt.Sprintf("no operation ended from %.1f s to the end at %.1f s", from, w.t.To))
 	}
 	return out
@@ -93,7 +119,7 @@ func (w *world) stallWarnings() []string {
 // outcome counts the operations of the measured phase that ended so.
 func (w *world) outcome(name string) float64 {
 	n := 0.0
-	for _, s := range w.t.All(opFinished) {
+	for _, s := range w.t.All(opFinished, 2) {
 		if s.Labels[1] == name {
 			n += w.t.Delta(s)
 		}
@@ -115,7 +141,8 @@ func (w *world) limitWarnings() []string {
 func (w *world) digestWarnings() []string {
 	var out []string
 	if !w.server.known {
-		if len(w.t.Limits) > 0 {
+		_, off := w.t.Limits["performance_schema"]
+		if _, denied := w.t.Limits["statement_digests"]; off || denied {
 			return nil // they say why
 		}
 		return []string{"no statement digests were read: the time inside statements cannot be split"}

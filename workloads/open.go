@@ -67,27 +67,34 @@ func driveOpen(ctx context.Context, w Workload, m *Meter, l Load, observe func(D
 			}
 		})
 	}
-	due := arrive(ctx, m, l, q)
+	due, late := arrive(ctx, m, l, q)
 	q.close()
 	wg.Wait()
 	if !stop() {
 		<-done
 	}
+	if late != nil {
+		dropped++
+		observe(late.End(NeverStarted))
+	}
 	return due - dropped
 }
 
 // arrive puts operations into the queue when they are due, until ctx or their
-// number ends, and returns how many.
-func arrive(ctx context.Context, m *Meter, l Load, q *queue) uint64 {
+// number ends, and returns how many came due. late is one that came due as the
+// queue was dropped, and is not in it.
+func arrive(ctx context.Context, m *Meter, l Load, q *queue) (due uint64, late *Op) {
 	schedule, began := NewSchedule(l.Arrival, l.Rate, l.Seed), m.now()
 	for n := uint64(0); l.Requests == 0 || n < l.Requests; n++ {
-		due := began + schedule(n)
-		if !Sleep(ctx, due-m.now()) {
-			return n
+		at := began + schedule(n)
+		if !Sleep(ctx, at-m.now()) {
+			return n, nil
 		}
-		q.put(queued{m.BeginDue(l.Operation, due, Slot()), l.First + n})
+		if op := m.BeginDue(l.Operation, at, Slot()); !q.put(queued{op, l.First + n}) {
+			return n + 1, op
+		}
 	}
-	return l.Requests
+	return l.Requests, nil
 }
 
 // queued is an operation that is due.
@@ -111,12 +118,16 @@ func newQueue() *queue {
 	return q
 }
 
-// put adds one; after the end it stays, for drop.
-func (q *queue) put(x queued) {
+// put adds one, unless the queue is closed.
+func (q *queue) put(x queued) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
 	q.all = append(q.all, x)
 	q.more.Signal()
+	return true
 }
 
 // take waits for the next one; there is none in a closed queue that is empty.

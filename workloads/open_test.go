@@ -70,6 +70,27 @@ func TestOpenLoopEnds(t *testing.T) {
 	})
 }
 
+// TestOpenLoopLosesNone: whatever comes due as the time is up ends in some way.
+func TestOpenLoopLosesNone(t *testing.T) {
+	for range 100 {
+		l := workloads.Load{Workers: 4, Rate: 150_000, Arrival: workloads.Constant, Duration: 5 * time.Millisecond}
+		started, done, m := openLoop(t.Context(), &sleeper{}, l)
+		ok := 0
+		for _, d := range done {
+			if d.Outcome == workloads.OK {
+				ok++
+			}
+		}
+		open := 0
+		for _, c := range m.Read().Totals {
+			open += c.Open
+		}
+		if open != 0 || ok != int(started) {
+			t.Fatalf("%d are open for ever; %d were started, %d ended well", open, started, ok)
+		}
+	}
+}
+
 // TestOpenLoopFree: with enough slots nothing waits, whatever came before: a
 // service that is slow does not slow its callers down.
 func TestOpenLoopFree(t *testing.T) {

@@ -29,8 +29,13 @@ const (
 	observerLabel = "chokepoint_observer"
 )
 
-// maxProfile bounds the memory that one file of an untrusted record may take.
-const maxProfile = 64 << 20
+// Bounds of what an untrusted record may make us read: a profile's size when it
+// is unpacked, which Pyroscope bounds alike and which parsing multiplies by up
+// to 70, and how many there may be of a type.
+const (
+	maxProfile  = 4 << 20
+	maxProfiles = 2000
+)
 
 // Load merges the profiles of a type that lie, by their middle, between two
 // times of the record. It returns nil if there are none. Files that cannot be
@@ -40,24 +45,28 @@ func Load(r *record.Reader, kind string, from, to float64) (*profile.Profile, er
 	if err != nil {
 		return nil, err
 	}
-	var parsed []*profile.Profile
+	var merged *profile.Profile
 	var errs []error
+	read := 0
 	for _, p := range all {
 		if mid := (p.From + p.To) / 2; p.Type != kind || mid < from || mid > to {
 			continue
 		}
+		if read++; read > maxProfiles {
+			errs = append(errs, fmt.Errorf("%s: more than %d profiles; the rest is left out", kind, maxProfiles))
+			break
+		}
 		x, err := parse(r, p)
+		if err == nil && merged != nil {
+			x, err = profile.Merge([]*profile.Profile{merged, x})
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", p.Name, err))
 			continue
 		}
-		parsed = append(parsed, x)
+		merged = x
 	}
-	if len(parsed) == 0 {
-		return nil, errors.Join(errs...)
-	}
-	merged, err := profile.Merge(parsed)
-	return merged, errors.Join(append(errs, err)...)
+	return merged, errors.Join(errs...)
 }
 
 // parse reads one file, whose size and content nobody vouches for.

@@ -307,7 +307,7 @@ func TestBadLines(t *testing.T) {
 			t.Errorf("%s: problems %q, want %q", c.name, told, c.told)
 		}
 		var labels []string
-		for _, s := range tl.All("c") {
+		for _, s := range tl.All("c", 0) {
 			labels = append(labels, s.Labels...)
 		}
 		if d := cmp.Diff([]string{"a", "b"}, labels); d != "" || tl.Delta(tl.Get("c", "a")) != 5 || !tl.Measured {
@@ -337,7 +337,7 @@ func TestStrangeSeries(t *testing.T) {
 		batch("s", 3, `"c{a}":5`),
 		batch("s", 2, `"c{a}":100`),
 	}, events: measured(1, 3)}.load(t)
-	if n := len(tl.All("c")); n != 1 || tl.Get("c") != nil || tl.Get("c", "a", "b") != nil || tl.Get("nobody", "x") != nil {
+	if n := len(tl.All("c", 0)); n != 1 || tl.Get("c") != nil || tl.Get("c", "a", "b") != nil || tl.Get("nobody", "x") != nil {
 		t.Errorf("%d series, want only c{a}", n)
 	}
 	if got := tl.Delta(tl.Get("c", "a")); got != 4 {

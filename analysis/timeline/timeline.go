@@ -50,6 +50,10 @@ type Timeline struct {
 	took     map[string][]float64 // how long those readings took
 }
 
+// absurd is above all that is counted here: bytes of the largest memories,
+// picosecond timers in seconds. Sums of smaller values stay finite.
+const absurd = 1e30
+
 const (
 	// operations is the source whose readings cut the slices.
 	operations = "operations"
@@ -135,6 +139,10 @@ func (t *Timeline) add(b *record.Batch, descs map[string]metric.Desc) {
 	t.times[b.Source] = append(t.times[b.Source], b.T)
 	t.took[b.Source] = append(t.took[b.Source], b.Took)
 	for name, v := range b.Values {
+		if !(math.Abs(v) < absurd) {
+			t.Problems = append(t.Problems, fmt.Errorf("%s at %.3f s: %s is %g; it is left out", b.Source, b.T, name, v))
+			continue
+		}
 		s := t.bySeries[name]
 		if s == nil {
 			m, labels, err := record.ParseSeries(name)
@@ -176,9 +184,16 @@ func (t *Timeline) event(e *record.Event) bool {
 	return false
 }
 
-// All returns the series of a metric, ordered by their labels.
-func (t *Timeline) All(metric string) []*Series {
-	all := t.series[metric]
+// All returns the series of a metric that have so many labels or more, ordered by
+// them. A record's own descriptions cannot be trusted to give as many as its
+// reader needs.
+func (t *Timeline) All(metric string, labels int) []*Series {
+	var all []*Series
+	for _, s := range t.series[metric] {
+		if len(s.Labels) >= labels {
+			all = append(all, s)
+		}
+	}
 	slices.SortFunc(all, func(a, b *Series) int { return slices.Compare(a.Labels, b.Labels) })
 	return all
 }

@@ -25,8 +25,8 @@ func advise(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted before the run began: %w", context.Cause(ctx))
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return errors.New("interrupted before anything was done")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: no server listens there; is it up, and is this its address?", err)
 	case errors.Is(err, syscall.ENOENT):

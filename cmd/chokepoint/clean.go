@@ -9,7 +9,6 @@ import (
 
 	"chokepoint/cmd/chokepoint/internal/session"
 	mysqlcollector "chokepoint/collectors/mysql"
-	collector "chokepoint/collectors/redis"
 	"chokepoint/workloads/lock"
 )
 
@@ -67,12 +66,7 @@ func cleanMySQL(ctx context.Context, w world, cfg *mysql.Config) error {
 }
 
 func cleanRedis(ctx context.Context, w world, o *redis.Options) error {
-	server, err := collector.Connect(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer server.Client.Close()
-	ours, err := session.CleanRedis(ctx, server.Client)
+	ours, err := session.CleanRedis(ctx, o)
 	switch {
 	case err != nil:
 		return err

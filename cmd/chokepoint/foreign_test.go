@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
@@ -136,13 +137,24 @@ func TestLiveForeignRedis(t *testing.T) {
 	ctx := t.Context()
 	for _, words := range [][]any{
 		{"acl", "setuser", "locker", "on", ">" + secret, "~chokepoint_*", "+@all"},
-		{"set", "theirs", "1"},
 	} {
 		if err := own.Do(ctx, words...).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	u := url.URL{Scheme: "unix", User: url.UserPassword("locker", secret), Path: sb.Redis().Socket}
+	// In a database of its own; the same keys in database 0 are not looked at.
+	u := url.URL{Scheme: "unix", User: url.UserPassword("locker", secret), Path: sb.Redis().Socket, RawQuery: "db=5"}
+	zero := own
+	own = redis.NewClient(&redis.Options{Network: "unix", Addr: sb.Redis().Socket, DB: 5})
+	defer own.Close()
+	for _, c := range []*redis.Client{zero, own} {
+		if err := c.Set(ctx, "theirs", 1, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := zero.Set(ctx, "chokepoint_lock:1", "theirs too", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
 	runs := t.TempDir()
 	at := func(args ...string) (string, int) {
 		t.Helper()
@@ -172,6 +184,17 @@ func TestLiveForeignRedis(t *testing.T) {
 	if out, code := at(append(spin, "--allow-load")...); code != exitOK || !strings.Contains(out, "APPLICATION LOCKS") {
 		t.Errorf("exit %d, %s", code, out)
 	}
+	if err := own.Set(ctx, "chokepoint_claim", "another run", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{append(spin, "--allow-load"), {"clean"}} {
+		if out, code := at(args...); code != exitError || !strings.Contains(out, "another chokepoint is working with the keys") {
+			t.Errorf("%v beside another run: exit %d, %s", args[0], code, out)
+		}
+	}
+	if err := own.Del(ctx, "chokepoint_claim").Err(); err != nil {
+		t.Fatal(err)
+	}
 	if out, code := at("doctor"); code != exitOK || !strings.Contains(out, "as user locker") && !strings.Contains(out, ", as locker") {
 		t.Errorf("doctor: exit %d, %s", code, out)
 	}
@@ -180,6 +203,9 @@ func TestLiveForeignRedis(t *testing.T) {
 	}
 	if keys, err := own.Keys(ctx, "*").Result(); err != nil || len(keys) != 1 || keys[0] != "theirs" {
 		t.Errorf("left: %v (%v)", keys, err)
+	}
+	if keys, err := zero.Keys(ctx, "*").Result(); err != nil || len(keys) != 2 {
+		t.Errorf("of database 0 there are left: %v (%v)", keys, err)
 	}
 	nowhere(t, runs, secret)
 }

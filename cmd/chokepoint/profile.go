@@ -13,6 +13,7 @@ import (
 	"chokepoint/analysis"
 	"chokepoint/analysis/stacks"
 	"chokepoint/collectors/record"
+	"chokepoint/dashboards/report"
 )
 
 const profileHelp = `chokepoint profile --run-id ID [--type cpu|mutex|block|heap] shows the functions of
@@ -45,14 +46,14 @@ func profileCommand(_ context.Context, w world, args []string) error {
 		return err
 	}
 	defer root.Close()
-	one, err := profileOf(root, *id, *kind)
+	one, err := profileOf(w, root, *id, *kind)
 	if err != nil {
 		return err
 	}
 	if *with == "" {
 		return one.write(w, *kind, *top)
 	}
-	other, err := profileOf(root, *with, *kind)
+	other, err := profileOf(w, root, *with, *kind)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ type runProfile struct {
 	ok        float64 // successful operations
 }
 
-func profileOf(root *os.Root, id, kind string) (*runProfile, error) {
+func profileOf(w world, root *os.Root, id, kind string) (*runProfile, error) {
 	r, err := openRun(root, id)
 	if err != nil {
 		return nil, err
@@ -81,18 +82,20 @@ func profileOf(root *os.Root, id, kind string) (*runProfile, error) {
 	}
 	from := float64(res.Run.MeasuredFromS)
 	p, err := stacks.Load(r, kind, from, from+float64(res.Run.DurationS))
-	if err != nil {
+	switch {
+	case p == nil && err != nil:
 		return nil, fmt.Errorf("run %s: %w", r.Run().ID, err)
-	}
-	if p == nil {
+	case p == nil:
 		return nil, fmt.Errorf("run %s has no %s profile of its measured phase", r.Run().ID, kind)
+	case err != nil:
+		fmt.Fprintf(w.stderr, "chokepoint: left out: %v\n", err)
 	}
 	return &runProfile{r.Run().ID, stacks.Functions(p, kind), stacks.Total(p, kind), float64(res.Load.OK)}, nil
 }
 
 func (p *runProfile) write(w world, kind string, top int) error {
 	fmt.Fprintf(w.stdout, "run %s, %s: %s in all\n", p.id, kind, amount(kind, p.total))
-	tw := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	tw := tabwriter.NewWriter(report.Printable(w.stdout), 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "flat\tshare\twith callees\t  function")
 	for _, f := range p.functions[:min(len(p.functions), top)] {
 		fmt.Fprintf(tw, "%s\t%.1f %%\t%s\t  %s\n", amount(kind, f.Flat), 100*f.Flat/p.total, amount(kind, f.Cum), f.Name)
@@ -105,7 +108,7 @@ func (p *runProfile) writeDiff(w world, other *runProfile, kind string, top int)
 		return errors.New("profile: a run without a successful operation cannot be compared by operation")
 	}
 	fmt.Fprintf(w.stdout, "%s, per successful operation: %s in run %s, %s in run %s\n", kind, amount(kind, p.total/p.ok), p.id, amount(kind, other.total/other.ok), other.id)
-	tw := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	tw := tabwriter.NewWriter(report.Printable(w.stdout), 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "before\tafter\tchange\t  function")
 	changes := stacks.Diff(p.functions, other.functions, p.ok, other.ok)
 	for _, c := range changes[:min(len(changes), top)] {

@@ -174,7 +174,7 @@ func recorded(name string) bool {
 const (
 	maxConcurrency = 10_000
 	maxKeys        = 10_000_000
-	maxRate        = 1_000_000
+	maxRate        = 100_000
 )
 
 func check(p session.Plan) error {

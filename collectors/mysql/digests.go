@@ -133,8 +133,11 @@ func (d *digests) textLimit(ctx context.Context) (int, error) {
 		return d.limit, nil
 	}
 	vars, err := d.server.Variables(ctx)
+	if err != nil {
+		return 0, err
+	}
 	d.limit = digestLimit(vars)
-	return d.limit, err
+	return d.limit, nil
 }
 
 // defaultDigestLength is that of both flavours, in bytes of tokens.

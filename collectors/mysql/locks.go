@@ -122,10 +122,14 @@ func (s Locks) Read(ctx context.Context, b *record.Batch) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", LocksSource, err)
 	}
-	waiters := map[[4]string]int{}
+	waiters, blockers := map[[4]string]int{}, map[[7]string]int{}
 	for _, e := range edges {
 		waiters[[4]string{e.table, e.index, e.key, e.mode}] = max(waiters[[4]string{e.table, e.index, e.key, e.mode}], e.waiters)
-		b.Add(float64(e.waiters), LockBlockers, e.table, e.index, e.key, ours.owner(e.thread), fmt.Sprint(e.thread), short(e.query), fmt.Sprintf("%.0f", e.age))
+		// One that blocks waiters of several modes is an edge for each.
+		blockers[[7]string{e.table, e.index, e.key, ours.owner(e.thread), fmt.Sprint(e.thread), short(e.query), fmt.Sprintf("%.0f", e.age)}] += e.waiters
+	}
+	for k, n := range blockers {
+		b.Add(float64(n), LockBlockers, k[:]...)
 	}
 	for k, n := range waiters {
 		b.Add(float64(n), LockWaiters, k[0], k[1], k[2], k[3])

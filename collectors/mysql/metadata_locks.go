@@ -16,20 +16,17 @@ const (
 	MetadataSamples  = "mysql.metadata_lock.samples"
 )
 
-// What is locked, with who waits for it and who has it. Whoever waits for the
-// same thing himself, to change his lock or behind somebody else, is in the way
-// too, but not the one to look for. The table is filled only where the
-// instrument of metadata locks is on: MariaDB's default is off.
-const metadataQuery = `SELECT p.OBJECT_TYPE, IFNULL(p.OBJECT_NAME, IFNULL(p.OBJECT_SCHEMA, '')), IFNULL(b.PROCESSLIST_ID, 0), IFNULL(b.PROCESSLIST_INFO, ''),
-	IFNULL(b.PROCESSLIST_TIME, 0), COUNT(DISTINCT p.OWNER_THREAD_ID)
-FROM performance_schema.metadata_locks p
-LEFT JOIN performance_schema.metadata_locks g ON g.LOCK_STATUS = 'GRANTED' AND g.OBJECT_TYPE = p.OBJECT_TYPE
-	AND g.OBJECT_SCHEMA <=> p.OBJECT_SCHEMA AND g.OBJECT_NAME <=> p.OBJECT_NAME AND g.OWNER_THREAD_ID <> p.OWNER_THREAD_ID
-	AND g.OWNER_THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM performance_schema.metadata_locks WHERE LOCK_STATUS = 'PENDING')
-LEFT JOIN performance_schema.threads b ON b.THREAD_ID = g.OWNER_THREAD_ID
-WHERE p.LOCK_STATUS = 'PENDING'
-GROUP BY p.OBJECT_TYPE, p.OBJECT_SCHEMA, p.OBJECT_NAME, b.PROCESSLIST_ID, b.PROCESSLIST_INFO, b.PROCESSLIST_TIME
-LIMIT 200`
+// What somebody waits for, with all who wait for it or have it. Whoever waits for
+// the same thing himself, to change his lock, is in the way too, but not the one
+// to look for. The table is filled only where the instrument of metadata locks
+// is on: MariaDB's default is off.
+const metadataQuery = `SELECT m.OBJECT_TYPE, IFNULL(m.OBJECT_SCHEMA, ''), IFNULL(m.OBJECT_NAME, ''), m.LOCK_STATUS = 'PENDING',
+	IFNULL(t.PROCESSLIST_ID, 0), IFNULL(t.PROCESSLIST_INFO, ''), IFNULL(t.PROCESSLIST_TIME, 0)
+FROM performance_schema.metadata_locks m
+LEFT JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID
+WHERE EXISTS (SELECT 1 FROM performance_schema.metadata_locks p WHERE p.LOCK_STATUS = 'PENDING' AND p.OBJECT_TYPE = m.OBJECT_TYPE
+	AND p.OBJECT_SCHEMA <=> m.OBJECT_SCHEMA AND p.OBJECT_NAME <=> m.OBJECT_NAME)
+LIMIT 5000`
 
 // MetadataLocks samples who waits for a metadata or named lock, and who has it.
 type MetadataLocks struct{ Server *Server }
@@ -41,46 +38,62 @@ func (MetadataLocks) Name() string { return MetadataSource }
 func (MetadataLocks) Metrics() []metric.Desc {
 	return []metric.Desc{
 		{Name: MetadataSamples, Unit: metric.One, Kind: metric.Gauge, Help: "1 for each sample of the metadata locks that was taken"},
-		{Name: MetadataWaiters, Unit: metric.One, Kind: metric.Gauge, Labels: []string{"type", "object"},
-			Help: "connections that wait for this metadata lock now; a named lock has the type USER LEVEL LOCK (metadata_locks)"},
-		{Name: MetadataBlockers, Unit: metric.One, Kind: metric.Gauge, Labels: []string{"type", "object", "owner", "thread", "query", "age"},
+		{Name: MetadataWaiters, Unit: metric.One, Kind: metric.Gauge, Labels: []string{"type", "schema", "object", "owner"},
+			Help: "connections that wait for this metadata lock now; a named lock has the type USER LEVEL LOCK; owner is load, foreign or unknown (metadata_locks)"},
+		{Name: MetadataBlockers, Unit: metric.One, Kind: metric.Gauge, Labels: []string{"type", "schema", "object", "owner", "thread", "query", "age"},
 			Help: "connections that one which has the lock keeps waiting now; owner is load, foreign or unknown, age the seconds in its present state (metadata_locks, threads)"},
 	}
 }
 
-// Read samples the locks.
+// lockedThing is what a metadata lock is on.
+type lockedThing struct{ kind, schema, object string }
+
+// lockUser is a connection that has a metadata lock or waits for it.
+type lockUser struct {
+	thread int64
+	query  string
+	age    float64
+}
+
+// Read samples the locks that somebody waits for.
 func (s MetadataLocks) Read(ctx context.Context, b *record.Batch) error {
-	type blocker struct {
-		kind, object, query string
-		thread              int64
-		age                 float64
-		waiters             int
-	}
-	var all []blocker
+	waiting, having := map[lockedThing]map[int64]bool{}, map[lockedThing][]lockUser{}
 	err := each(ctx, s.Server.DB, s.Server.limited(metadataQuery), nil, func(scan func(...any) error) error {
-		var x blocker
-		err := scan(&x.kind, &x.object, &x.thread, &x.query, &x.age, &x.waiters)
-		all = append(all, x)
+		var l lockedThing
+		var u lockUser
+		var pending bool
+		err := scan(&l.kind, &l.schema, &l.object, &pending, &u.thread, &u.query, &u.age)
+		if !pending {
+			having[l] = append(having[l], u)
+			return err
+		}
+		if waiting[l] == nil {
+			waiting[l] = map[int64]bool{}
+		}
+		waiting[l][u.thread] = true
 		return err
 	})
 	var ours threads
-	if err == nil && len(all) > 0 {
+	if err == nil && len(waiting) > 0 {
 		ours, err = s.Server.loadThreads(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", MetadataSource, err)
 	}
 	b.Add(1, MetadataSamples)
-	waiters := map[[2]string]int{}
-	for _, x := range all {
-		k := [2]string{x.kind, x.object}
-		waiters[k] = max(waiters[k], x.waiters)
-		if x.thread != 0 {
-			b.Add(float64(x.waiters), MetadataBlockers, x.kind, x.object, ours.owner(x.thread), fmt.Sprint(x.thread), short(x.query), fmt.Sprintf("%.0f", x.age))
+	for l, threads := range waiting {
+		owners := map[string]int{}
+		for thread := range threads {
+			owners[ours.owner(thread)]++
 		}
-	}
-	for k, n := range waiters {
-		b.Add(float64(n), MetadataWaiters, k[0], k[1])
+		for owner, n := range owners {
+			b.Add(float64(n), MetadataWaiters, l.kind, l.schema, l.object, owner)
+		}
+		for _, u := range having[l] {
+			if u.thread != 0 && !threads[u.thread] {
+				b.Add(float64(len(threads)), MetadataBlockers, l.kind, l.schema, l.object, ours.owner(u.thread), fmt.Sprint(u.thread), short(u.query), fmt.Sprintf("%.0f", u.age))
+			}
+		}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -81,6 +82,12 @@ func Connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	own := cfg.Clone()
 	own.DBName = ""
 	own.InterpolateParams = true
+	// Ages of transactions are the differences of NOW() and times of the system.
+	own.Params = maps.Clone(own.Params)
+	if own.Params == nil {
+		own.Params = map[string]string{}
+	}
+	own.Params["time_zone"] = "'SYSTEM'"
 	own.Logger = &mysql.NopLogger{} // errors come back, and are faults in the record
 	c, err := mysql.NewConnector(own)
 	if err != nil {

@@ -77,7 +77,7 @@ type Session struct {
 
 // Start starts a session. It fails if the tags are not fit for Pyroscope.
 func Start(c Config) (*Session, error) {
-	t := &tee{config: c, since: time.Now(), block: godeltaprof.NewBlockProfiler(), mutex: godeltaprof.NewMutexProfiler(), heap: godeltaprof.NewHeapProfiler()}
+	t := &tee{config: c, since: time.Now(), upTo: map[string]time.Time{}, block: godeltaprof.NewBlockProfiler(), mutex: godeltaprof.NewMutexProfiler(), heap: godeltaprof.NewHeapProfiler()}
 	p, err := pyroscope.NewSession(pyroscope.SessionConfig{
 		Upstream: t, Logger: silence{}, AppName: c.AppName, Tags: c.Tags, UploadRate: every,
 		DisableGCRuns: true, // a collection at each interval would disturb what is observed
@@ -90,7 +90,11 @@ func Start(c Config) (*Session, error) {
 	s := &Session{session: p, tee: t, restore: sampleBlocking()}
 	t.prime()
 	Observe(context.Background(), "profiler", func(context.Context) { err = p.Start() })
-	return s, err
+	if err != nil {
+		s.restore()
+		return nil, err
+	}
+	return s, nil
 }
 
 // sampleBlocking turns on the profiles of mutexes and blocking; what it returns
@@ -119,8 +123,8 @@ type tee struct {
 	config Config
 
 	mu           sync.Mutex
-	since        time.Time // when the session started; its first intervals say earlier
-	upTo         time.Time // the end of the last interval of the profiles below
+	since        time.Time            // when the session started; its first intervals say earlier
+	upTo         map[string]time.Time // where the last interval of a type ended
 	block, mutex *godeltaprof.BlockProfiler
 	heap         *godeltaprof.HeapProfiler
 }
@@ -133,16 +137,22 @@ func (t *tee) Upload(job *upstream.UploadJob) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kind := typeOf(job)
-	t.advance(kind)
+	// The session's own deltas begin with the process, not with the session.
+	if kind == Mutex || kind == Block || kind == Heap {
+		var b bytes.Buffer
+		t.delta(kind, &b)
+		job.Profile = b.Bytes()
+	}
 	t.keep(kind, job)
 }
 
 func (t *tee) keep(kind string, job *upstream.UploadJob) {
-	if job.StartTime.Before(t.since) {
+	if kind != CPU { // a CPU profile knows its own interval
 		job.StartTime = t.since
-	}
-	if kind != CPU && job.EndTime.After(t.upTo) {
-		t.upTo = job.EndTime
+		if last, ok := t.upTo[kind]; ok {
+			job.StartTime = last
+		}
+		t.upTo[kind] = job.EndTime
 	}
 	t.config.Keep(Profile{Type: kind, From: job.StartTime, To: job.EndTime, Data: job.Profile})
 	if t.config.Send != nil {
@@ -166,16 +176,12 @@ func typeOf(job *upstream.UploadJob) string {
 	return Heap
 }
 
-// prime makes the profilers of the last interval start from now.
+// prime makes the deltas begin now.
 func (t *tee) prime() {
 	for _, kind := range []string{Mutex, Block, Heap} {
-		t.advance(kind)
+		t.delta(kind, io.Discard)
 	}
 }
-
-// advance makes the last interval of a type begin where the session's last one
-// ended.
-func (t *tee) advance(kind string) { t.delta(kind, io.Discard) }
 
 // delta writes what has happened since it was called before. Errors of writing
 // into memory do not happen; a profile that could not be made is empty.
@@ -194,10 +200,7 @@ func (t *tee) delta(kind string, w io.Writer) {
 func (t *tee) last() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	from, to := t.upTo, time.Now()
-	if from.IsZero() {
-		from = t.since
-	}
+	to := time.Now()
 	for _, j := range lastJobs() {
 		var b bytes.Buffer
 		if j.kind == Goroutine {
@@ -206,7 +209,7 @@ func (t *tee) last() {
 			t.delta(j.kind, &b)
 		}
 		job := j.job
-		job.Name, job.StartTime, job.EndTime, job.Profile = t.name(), from, to, b.Bytes()
+		job.Name, job.EndTime, job.Profile = t.name(), to, b.Bytes()
 		t.keep(j.kind, &job)
 	}
 }

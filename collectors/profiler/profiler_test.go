@@ -255,6 +255,38 @@ func short(t *testing.T, sender *profiler.Sender) int {
 	return len(kept.all)
 }
 
+// TestSessionsApart: what happened before a session is not in its profiles.
+func TestSessionsApart(t *testing.T) {
+	waits := func(load func()) float64 {
+		var kept keeper
+		session, err := profiler.Start(profiler.Config{AppName: "chokepoint", Keep: kept.keep})
+		if err != nil {
+			t.Fatal(err)
+		}
+		load()
+		session.Stop()
+		sum := 0.0
+		for _, p := range kept.all {
+			if p.Type != profiler.Mutex {
+				continue
+			}
+			parsed, err := profile.Parse(bytes.NewReader(p.Data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range parsed.Sample {
+				sum += float64(s.Value[1]) * 1e-9 // contentions, delay
+			}
+		}
+		return sum
+	}
+	contended := waits(func() { busy(300 * time.Millisecond) })
+	idle := waits(func() {})
+	if contended < 0.05 || idle > contended/10 {
+		t.Errorf("mutex waits: %.3f s in the contended session, %.3f s in the idle one after it", contended, idle)
+	}
+}
+
 // TestBadAddress: an error does not repeat the address, which may hold a secret.
 func TestBadAddress(t *testing.T) {
 	for _, bad := range []string{"hunter2", "ftp://hunter2@x", "http://", "http://u:hunt%er2@h:1", "://hunter2"} {

@@ -40,7 +40,11 @@ func (w *Writer) profile(name string, data []byte) error {
 	if err := w.dir.Mkdir(ProfilesDir, 0o755); err != nil && !os.IsExist(err) {
 		return err
 	}
-	f, err := w.dir.OpenFile(path.Join(ProfilesDir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if _, err := w.dir.Lstat(path.Join(ProfilesDir, name)); err == nil {
+		return fmt.Errorf("%s: %w", name, os.ErrExist)
+	}
+	part := path.Join(ProfilesDir, name+".part") // no profile to a reader
+	f, err := w.dir.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -54,9 +58,10 @@ func (w *Writer) profile(name string, data []byte) error {
 		err = closeErr
 	}
 	if err != nil {
-		w.dir.Remove(path.Join(ProfilesDir, name)) // best effort: what is torn does not parse
+		w.dir.Remove(part)
+		return err
 	}
-	return err
+	return w.dir.Rename(part, path.Join(ProfilesDir, name))
 }
 
 var profileName = regexp.MustCompile(`^([a-z]{1,20})-(\d{1,9}\.\d{3})-(\d{1,9}\.\d{3})\.pb\.gz$`)

@@ -28,7 +28,7 @@ func (s *Server) Findings(ctx context.Context) []collectors.Finding {
 		switch {
 		case err != nil:
 			f.State, f.Found, f.Costs = collectors.Hidden, strings.TrimPrefix(err.Error(), c.source.Name()+": "), c.costs
-			if !strings.Contains(f.Found, "needs Redis") {
+			if strings.Contains(f.Found, "(NOPERM)") {
 				f.Fix = []string{"ACL SETUSER " + s.user() + " " + c.needs}
 			}
 		case c.check == "command_latency" && len(b.Values) == 0:

@@ -125,13 +125,13 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{Hits, Misses, Commands, CommandCalls, CommandSeconds} {
-		for _, s := range tl.All(name) {
+		for _, s := range tl.All(name, 0) {
 			if got := tl.Delta(s); got != 0 || len(s.Values()) != 2 {
 				t.Errorf("%s grew by %v over a restart, of %v", name, got, s.Values())
 			}
 		}
-		if len(tl.All(name)) != 1 {
-			t.Errorf("%s: %d series", name, len(tl.All(name)))
+		if len(tl.All(name, 0)) != 1 {
+			t.Errorf("%s: %d series", name, len(tl.All(name, 0)))
 		}
 	}
 	if len(tl.Problems) != 1 || !strings.Contains(tl.Problems[0].Error(), "redis.info: counters were reset between 1.000 s and 2.000 s") {

@@ -54,12 +54,14 @@ type text struct {
 	Style
 }
 
-func (t *text) printf(format string, args ...any) { fmt.Fprintf(t.w, format, args...) }
+func (t *text) printf(format string, args ...any) { fmt.Fprintf(Printable(t.w), format, args...) }
 
 func (t *text) heading(s string) {
 	t.printf("\n")
 	if t.Color {
-		t.printf("\x1b[1m%s\x1b[0m\n", s)
+		fmt.Fprint(t.w, "\x1b[1m")
+		t.printf("%s", s)
+		fmt.Fprint(t.w, "\x1b[0m\n")
 	} else {
 		t.printf("%s\n", s)
 	}
@@ -147,7 +149,7 @@ func (t *text) budget(r *analysis.Result) {
 			continue
 		}
 		n := int(float64(s.Share)*float64(bar) + 0.5)
-		line := fmt.Sprintf("  %-15s %s%s %9s %7s  %s", s.Stage, strings.Repeat("█", n), strings.Repeat("·", bar-n), seconds(s.SecondsPerOperation), percent(s.Share), blamed(s))
+		line := fmt.Sprintf("  %-15s %s%s %9s %7s  %s", s.Stage, strings.Repeat("█", max(0, min(n, bar))), strings.Repeat("·", max(0, min(bar-n, bar))), seconds(s.SecondsPerOperation), percent(s.Share), blamed(s))
 		t.printf("%s\n", strings.TrimRight(cut(line, t.Width), " "))
 	}
 }

@@ -5,6 +5,7 @@ package lock
 
 import (
 	"context"
+	crand "crypto/rand"
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
@@ -85,6 +86,7 @@ func Strategies() []string {
 type Workload struct {
 	pool  *workloads.Pool
 	redis *redis.Client
+	nonce string // sets this run's tokens apart from those of others
 	o     Options
 	buy   strategy
 	// What the faults add: to each operation that holds its row, and beside it.
@@ -106,7 +108,7 @@ func New(pool *workloads.Pool, client *redis.Client, o Options) (*Workload, erro
 	if err := fits(o); err != nil {
 		return nil, err
 	}
-	w := &Workload{pool: pool, redis: client, o: o, buy: buy}
+	w := &Workload{pool: pool, redis: client, nonce: crand.Text(), o: o, buy: buy}
 	for _, f := range o.Faults {
 		faults()[f.Name](w, f)
 	}

@@ -38,17 +38,21 @@ return {held and 1 or 0, redis.call('GET', KEYS[2])}`)
 // redisSpin asks Redis for a lock of the row until it gets it (SET NX PX with a
 // token, deleted by a script that compares it), and then reads and writes
 // without a lock in the database.
+//
+// The first attempt is a call of Redis like any other; who does not get the lock
+// with it waits for it from then on, further attempts and pauses included.
 func redisSpin(ctx context.Context, w *Workload, op *workloads.Op, id int, rnd *rand.Rand) workloads.Outcome {
-	l := &spinLock{w: w, op: op, key: lockPrefix + strconv.Itoa(id), token: strconv.FormatUint(rnd.Uint64(), 36)}
+	l := &spinLock{w: w, op: op, key: lockPrefix + strconv.Itoa(id), token: w.nonce + strconv.FormatUint(rnd.Uint64(), 36)}
 	resource := workloads.ApplicationLock(Table + "/" + strconv.Itoa(id))
-	op.Ask(workloads.AppLock, resource)
-	got := l.acquire(ctx, rnd)
-	if got != workloads.OK {
+	if got := l.acquire(ctx, resource, rnd); got != workloads.OK {
 		op.Enter(workloads.App)
 		return got
 	}
 	op.Hold()
-	got = readThenWrite(ctx, w, op, id, rnd)
+	got := l.number(ctx)
+	if got == workloads.OK {
+		got = readThenWrite(ctx, w, op, id, rnd)
+	}
 	if err := l.release(context.WithoutCancel(ctx)); err != nil { // it keeps others out until its lease ends
 		op.Count(CountNotReleased)
 	}
@@ -66,22 +70,33 @@ type spinLock struct {
 
 func (l *spinLock) fenceKey() string { return l.key + ":fence" }
 
-// acquire tries until it has the lock, its attempts are used up or ctx ends.
-func (l *spinLock) acquire(ctx context.Context, rnd *rand.Rand) workloads.Outcome {
+// acquire tries until it has the lock, its attempts are used up or ctx ends. With
+// the lock the operation asks for the resource, to hold it.
+func (l *spinLock) acquire(ctx context.Context, resource workloads.Resource, rnd *rand.Rand) workloads.Outcome {
 	var pause time.Duration
+	l.op.Enter(workloads.Redis)
 	for failures := 1; ; failures++ {
 		l.op.Count(CountAttempts)
 		got, err := l.w.redis.SetNX(ctx, l.key, l.token, l.w.o.Lease).Result()
-		if err != nil {
+		if err != nil { // whether we have it is not known
+			releaseLock.Run(context.WithoutCancel(ctx), l.w.redis, []string{l.key, l.fenceKey()}, l.token)
 			return redisOutcome(err)
 		}
 		if got {
-			return l.number(ctx)
+			l.op.Count(CountAcquired)
+			if failures == 1 {
+				l.op.Ask(workloads.AppLock, resource)
+			}
+			return workloads.OK
 		}
 		if failures > l.w.o.MaxRetries {
 			return LockTimeout
 		}
-		l.op.In(workloads.Backoff)
+		if failures == 1 {
+			l.op.Ask(workloads.Backoff, resource)
+		} else {
+			l.op.In(workloads.Backoff)
+		}
 		pause = l.w.o.Backoff.Delay(failures, pause, rnd)
 		if !workloads.Sleep(ctx, pause) {
 			return Timeout
@@ -92,7 +107,8 @@ func (l *spinLock) acquire(ctx context.Context, rnd *rand.Rand) workloads.Outcom
 
 // number takes the holder's number, which only grows.
 func (l *spinLock) number(ctx context.Context) workloads.Outcome {
-	l.op.Count(CountAcquired)
+	l.op.Enter(workloads.Redis)
+	defer l.op.Enter(workloads.App)
 	var err error
 	if l.fence, err = l.w.redis.Incr(ctx, l.fenceKey()).Result(); err != nil {
 		return redisOutcome(err)

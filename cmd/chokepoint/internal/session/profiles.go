@@ -48,7 +48,9 @@ func (s *session) endSending() {
 	if s.sender == nil {
 		return
 	}
-	if n, first := s.sender.Close(); n > 0 {
+	sender := s.sender
+	s.sender = nil // ended once
+	if n, first := sender.Close(); n > 0 && s.w != nil {
 		text := fmt.Sprintf("%d profiles did not reach the Pyroscope server; they are in the record. The first: %s", n, first)
 		s.rec.Event(record.Fault, "profiler", text)
 		s.env.Log.Warn("profiles did not reach the Pyroscope server; they are in the record", "profiles", n, "first", first)

@@ -2,7 +2,10 @@ package session
 
 import (
 	"context"
+	crand "crypto/rand"
+	"errors"
 	"fmt"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -14,10 +17,17 @@ import (
 	"chokepoint/workloads/lock"
 )
 
-// redisMarker is the key by which a Redis server shows that our keys are ours.
-const redisMarker = lock.KeyPrefix + "marker"
+const (
+	// redisMarker is the key by which a Redis server shows that our keys are ours.
+	redisMarker = lock.KeyPrefix + "marker"
+	// redisClaim is the key of the one run that works with our keys.
+	redisClaim = lock.KeyPrefix + "claim"
+)
 
-// prepareRedis connects the observer, and the load where its strategy locks in
+// claimLease is after what time the claim of a killed run ends.
+const claimLease = 15 * time.Second
+
+// prepareRedis connects the observer, and the load where it does anything in
 // Redis.
 func (s *session) prepareRedis(ctx context.Context) error {
 	o := s.env.Redis.Options
@@ -31,18 +41,17 @@ func (s *session) prepareRedis(ctx context.Context) error {
 	if !s.plan.Lock.NeedsRedis() {
 		return nil
 	}
-	if err := ownKeys(ctx, s.redis.Client); err != nil {
+	s.locks = goredis.NewClient(loadOptions(o, s.plan.Load.Workers))
+	if err := ownKeys(ctx, s.locks); err != nil {
 		return err
 	}
-	s.locks = goredis.NewClient(loadOptions(o, s.plan.Load.Workers))
-	if err := s.locks.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("redis: %w", err)
-	}
-	return nil
+	s.unclaim, err = claimRedis(ctx, s.locks)
+	return err
 }
 
-// loadOptions are those of the load's own client: a connection for each worker,
-// so that nobody waits for one, and no hidden second attempts.
+// loadOptions are those of a client of our own in the database of the URL: a
+// connection for each worker, so that nobody waits for one, and no hidden second
+// attempts.
 func loadOptions(o *goredis.Options, workers int) *goredis.Options {
 	own := *o
 	own.PoolSize, own.MaxRetries, own.ContextTimeoutEnabled = workers, -1, true
@@ -73,9 +82,49 @@ func ownKeys(ctx context.Context, client *goredis.Client) error {
 	return nil
 }
 
-// CleanRedis deletes our keys, if the server has our marker, and tells whether
-// it had.
-func CleanRedis(ctx context.Context, client *goredis.Client) (bool, error) {
+// claimRedis makes this the one run that works with our keys, until the function
+// that it returns is called: another one would delete its locks.
+func claimRedis(ctx context.Context, client *goredis.Client) (unclaim func(), err error) {
+	token := crand.Text()
+	got, err := client.SetNX(ctx, redisClaim, token, claimLease).Result()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("redis: claiming our keys: %w", err)
+	case !got:
+		return nil, fmt.Errorf("another chokepoint is working with the keys %s* of this Redis server: wait for its end (%v after it was killed)", lock.KeyPrefix, claimLease)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(claimLease / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				client.PExpire(ctx, redisClaim, claimLease) // a server that is gone has no keys to claim
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		end, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if held, _ := client.Get(end, redisClaim).Result(); held == token {
+			client.Del(end, redisClaim)
+		}
+	}, nil
+}
+
+// CleanRedis deletes the keys with our prefix from the database of the options,
+// if they have our marker, and tells whether they had. It fails while a run
+// works with them.
+func CleanRedis(ctx context.Context, o *goredis.Options) (ours bool, err error) {
+	client := goredis.NewClient(loadOptions(o, 1))
+	defer client.Close()
 	marked, err := client.Exists(ctx, redisMarker).Result()
 	if err != nil {
 		return false, fmt.Errorf("redis: looking for our marker: %w", err)
@@ -83,8 +132,20 @@ func CleanRedis(ctx context.Context, client *goredis.Client) (bool, error) {
 	if marked == 0 {
 		return false, nil
 	}
-	if err := lock.Clean(ctx, client); err != nil {
+	unclaim, err := claimRedis(ctx, client)
+	if err != nil {
 		return true, err
+	}
+	keys := client.Scan(ctx, 0, lock.KeyPrefix+"*", 1000).Iterator()
+	for keys.Next(ctx) {
+		if k := keys.Val(); k != redisMarker && k != redisClaim {
+			err = errors.Join(err, client.Del(ctx, k).Err())
+		}
+	}
+	err = errors.Join(err, keys.Err())
+	unclaim()
+	if err != nil {
+		return true, fmt.Errorf("redis: deleting our keys: %w", err)
 	}
 	return true, client.Del(ctx, redisMarker).Err() // last: until then the others are known to be ours
 }

@@ -29,6 +29,7 @@ func ownSchema(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, "CREATE DATABASE "+Schema); err != nil {
 		return fmt.Errorf("making schema %s: %w (grant the user ALL ON `chokepoint\\_%%`.*)", Schema, err)
 	}
+	ctx = context.WithoutCancel(ctx) // a schema of ours without its marker would be nobody's
 	if _, err := db.ExecContext(ctx, "CREATE TABLE "+Schema+"."+marker+" (note VARCHAR(100) NOT NULL)"); err != nil {
 		return fmt.Errorf("making schema %s: %w", Schema, err)
 	}
@@ -53,8 +54,14 @@ func claim(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
+	// The connection is idle from here on: a server that ends idle ones would free
+	// the lock.
 	var got sql.NullInt64
-	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 0)", Schema).Scan(&got); err != nil {
+	_, err = conn.ExecContext(ctx, "SET SESSION wait_timeout = 31536000")
+	if err == nil {
+		err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 0)", Schema).Scan(&got)
+	}
+	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("mysql: %w", err)
 	}

@@ -95,6 +95,7 @@ func Run(ctx context.Context, env Env, p Plan) (record.ID, error) {
 	if err := s.startSending(); err != nil {
 		return "", err
 	}
+	defer s.endSending()
 	if err := s.prepare(ctx); err != nil {
 		return "", err
 	}
@@ -128,6 +129,7 @@ type session struct {
 	claimed *sql.Conn        // has the named lock of the schema
 	redis   *redis.Server    // nil if there is none
 	locks   *goredis.Client  // the load's own, nil unless it needs one
+	unclaim func()           // nil unless our keys in Redis are claimed
 	sender  *profiler.Sender // nil unless profiles are sent on
 	pool    *workloads.Pool
 	work    *lock.Workload
@@ -178,6 +180,9 @@ func (s *session) close() {
 	if s.server != nil {
 		s.server.DB.Close()
 	}
+	if s.unclaim != nil {
+		s.unclaim()
+	}
 	for _, c := range []*goredis.Client{s.locks, s.redisClient()} {
 		if c != nil {
 			c.Close()
@@ -191,7 +196,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 	// What has to be read at the end is read even after Ctrl-C.
 	rest := context.WithoutCancel(ctx)
-	s.idle(rest)
+	s.idle(ctx)
 
 	polling, stop := context.WithCancel(rest)
 	defer stop()
@@ -279,7 +284,7 @@ const idlePings = 20
 func (s *session) idle(ctx context.Context) {
 	s.phase(record.PhaseIdle, s.now())
 	for range idlePings {
-		s.rec.Read(ctx, mysql.Ping{Server: s.server})
+		s.readOne(ctx, mysql.Ping{Server: s.server})
 	}
 	s.clock(ctx)
 }
@@ -354,13 +359,20 @@ func (s *session) readOperations() time.Duration {
 
 func (s *session) readAll(ctx context.Context) {
 	for _, src := range s.sources {
-		ctx, cancel := context.WithTimeout(ctx, readTimeout)
-		s.rec.Read(ctx, src)
-		cancel()
+		s.readOne(ctx, src)
 	}
 }
 
+// readOne takes a reading of bounded length.
+func (s *session) readOne(ctx context.Context, src collectors.Source) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	s.rec.Read(ctx, src)
+}
+
 func (s *session) clock(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	c, err := s.server.Clock(ctx, func() (float64, float64) {
 		now := time.Now()
 		return now.Sub(s.started).Seconds(), float64(now.UnixNano()) / 1e9

@@ -22,6 +22,13 @@ func (w *world) readProfiles(r *record.Reader) {
 	}
 }
 
+// Names that the source of the observer's own statements writes; see
+// collectors/mysql.
+const (
+	mysqlObserver = "mysql.observer"
+	observerTimer = "mysql.observer.timer"
+)
+
 // Bounds of the lists.
 const (
 	topFunctions = 10
@@ -48,7 +55,7 @@ func (w *world) profileSection() *Profiles {
 	if w.profiles.mutex != nil {
 		waits := stacks.Mutexes(w.profiles.mutex)
 		for _, m := range waits[:min(len(waits), topMutexes)] {
-			out.Mutexes = append(out.Mutexes, MutexWait{m.Function, Number(m.Seconds), Number(m.Count)})
+			out.Mutexes = append(out.Mutexes, MutexWait{m.Function, Number(m.Seconds), Number(m.Count), m.Stack})
 		}
 	}
 	if w.profiles.block != nil {
@@ -59,12 +66,19 @@ func (w *world) profileSection() *Profiles {
 }
 
 // observerSection is what watching the run cost: by the labels of the CPU
-// profile, and by how long the readings took.
+// profile, and by the servers' own counts of its commands.
 func (w *world) observerSection() *Observer {
-	polls, _ := w.t.Readings("")
-	_, statements := w.t.Readings("mysql.")
-	_, redis := w.t.Readings("redis.")
-	o := &Observer{CPUS: unknown(), CPUShare: unknown(), StatementsS: Number(statements), RedisS: Number(redis), Polls: polls}
+	polls := w.t.Readings()
+	o := &Observer{CPUS: unknown(), CPUShare: unknown(), StatementsS: unknown(), RedisS: unknown(), Polls: polls}
+	if w.t.Has(mysqlObserver) {
+		o.StatementsS = Number(w.t.Delta(w.t.Get(observerTimer)))
+	}
+	if w.t.Has(redisInfo) {
+		o.RedisS = 0
+		for _, command := range []string{"info", "latency|histogram", "slowlog|len", "slowlog|get", "hello"} { // whoever asked
+			o.RedisS += Number(w.t.Delta(w.t.Get(redisCommandSeconds, command)))
+		}
+	}
 	for _, e := range w.t.Events {
 		if e.Kind == record.Fault {
 			o.Faults++

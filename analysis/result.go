@@ -290,6 +290,8 @@ type MutexWait struct {
 	Function    string `json:"function"`
 	Seconds     Number `json:"wait_s"`
 	Contentions Number `json:"contentions"`
+	// Stack is the stack with most of it, the innermost function first.
+	Stack []string `json:"stack"`
 }
 
 // PoolParks is the waiting for a connection as the block profile sampled it.
@@ -302,8 +304,8 @@ type PoolParks struct {
 type Observer struct {
 	CPUS        Number `json:"cpu_s"`        // of its goroutines (labels of the CPU profile)
 	CPUShare    Number `json:"cpu_share"`    // of the CPU seconds of the load and its servers
-	StatementsS Number `json:"statements_s"` // its readings of the database, as long as they took
-	RedisS      Number `json:"redis_s"`      // the same of Redis
+	StatementsS Number `json:"statements_s"` // of its statements in the database server
+	RedisS      Number `json:"redis_s"`      // of such commands in Redis, whoever sent them
 	Polls       int    `json:"polls"`
 	Faults      int    `json:"faults"` // readings that failed, and other faults of the recording
 }

@@ -89,7 +89,7 @@ func TestSampleTypesReversed(t *testing.T) {
 	forward := build(count, delay).sample(nil, []int64{3, 5 * ms}, "sync.(*Mutex).Unlock", "work").p
 	reversed := build(delay, count).sample(nil, []int64{5 * ms, 3}, "sync.(*Mutex).Unlock", "work").p
 	for _, p := range []*profile.Profile{forward, reversed} {
-		if d := cmp.Diff([]stacks.Wait{{"work", 0.005, 3}}, stacks.Mutexes(p), approx); d != "" {
+		if d := cmp.Diff([]stacks.Wait{{"work", 0.005, 3, []string{"sync.(*Mutex).Unlock", "work"}}}, stacks.Mutexes(p), approx); d != "" {
 			t.Errorf("(-want +got): %s", d)
 		}
 	}
@@ -107,10 +107,14 @@ func TestWaits(t *testing.T) {
 		sample(nil, []int64{4, 8 * ms}, "runtime.selectgo", "database/sql.(*DB).conn", "database/sql.(*DB).Conn", "buy").
 		sample(nil, []int64{1, 2 * ms}, "runtime.chanrecv1", "driver.read", "buy").
 		sample(nil, []int64{2, 1 * ms}, "", "runtime.unlock", "runtime.goschedImpl").p
-	if d := cmp.Diff(stacks.Wait{"database/sql.(*DB).conn", 0.008, 4}, stacks.PoolParks(p), approx); d != "" {
+	if d := cmp.Diff(stacks.Wait{"database/sql.(*DB).conn", 0.008, 4, nil}, stacks.PoolParks(p), approx); d != "" {
 		t.Errorf("parked for a connection (-want +got): %s", d)
 	}
-	want := []stacks.Wait{{"database/sql.(*DB).conn", 0.008, 4}, {"driver.read", 0.002, 1}, {"the Go runtime", 0.001, 2}}
+	want := []stacks.Wait{
+		{"database/sql.(*DB).conn", 0.008, 4, []string{"runtime.selectgo", "database/sql.(*DB).conn", "database/sql.(*DB).Conn", "buy"}},
+		{"driver.read", 0.002, 1, []string{"runtime.chanrecv1", "driver.read", "buy"}},
+		{"the Go runtime", 0.001, 2, []string{"runtime.unlock", "runtime.goschedImpl"}},
+	}
 	if d := cmp.Diff(want, stacks.Mutexes(p), approx); d != "" {
 		t.Errorf("(-want +got): %s", d)
 	}

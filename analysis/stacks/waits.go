@@ -15,7 +15,12 @@ type Wait struct {
 	Function string
 	Seconds  float64
 	Count    float64
+	// Stack is the stack with most of it, the innermost function first.
+	Stack []string
 }
+
+// maxStack bounds the frames that a Wait keeps.
+const maxStack = 16
 
 // poolWait is the function of database/sql in which callers wait for a
 // connection.
@@ -38,11 +43,14 @@ func PoolParks(block *profile.Profile) Wait {
 // Mutexes are the places that let others wait for a mutex, the longest first: a
 // mutex profile books the waiting on the one who unlocks.
 func Mutexes(mutex *profile.Profile) []Wait {
-	by := map[string]*Wait{}
+	by, most := map[string]*Wait{}, map[string]float64{}
 	eachWait(mutex, func(stack []string, seconds, count float64) {
 		name := caller(stack)
 		if by[name] == nil {
 			by[name] = &Wait{Function: name}
+		}
+		if by[name].Stack == nil || seconds > most[name] {
+			by[name].Stack, most[name] = stack[:min(len(stack), maxStack)], seconds
 		}
 		by[name].Seconds += seconds
 		by[name].Count += count

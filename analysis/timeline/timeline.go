@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 
 	"chokepoint/collectors/metric"
 	"chokepoint/collectors/record"
@@ -47,7 +46,6 @@ type Timeline struct {
 	series   map[string][]*Series // by metric
 	bySeries map[string]*Series
 	times    map[string][]float64 // reading times by source
-	took     map[string][]float64 // how long those readings took
 }
 
 // absurd is above all that is counted here: bytes of the largest memories,
@@ -70,7 +68,6 @@ func Load(r *record.Reader) (*Timeline, error) {
 		series:   map[string][]*Series{},
 		bySeries: map[string]*Series{},
 		times:    map[string][]float64{},
-		took:     map[string][]float64{},
 	}
 	descs := map[string]metric.Desc{}
 	for _, d := range r.Run().Metrics {
@@ -137,7 +134,6 @@ func (t *Timeline) add(b *record.Batch, descs map[string]metric.Desc) {
 		return
 	}
 	t.times[b.Source] = append(t.times[b.Source], b.T)
-	t.took[b.Source] = append(t.took[b.Source], b.Took)
 	for name, v := range b.Values {
 		if !(math.Abs(v) < absurd) {
 			t.Problems = append(t.Problems, fmt.Errorf("%s at %.3f s: %s is %g; it is left out", b.Source, b.T, name, v))
@@ -207,21 +203,13 @@ func (t *Timeline) Get(metric string, labels ...string) *Series {
 // exist.
 func (t *Timeline) Has(source string) bool { return len(t.times[source]) >= 2 }
 
-// Readings are how many readings of the sources whose names begin so were taken
-// in the measured phase, and how long they took in all.
-func (t *Timeline) Readings(prefix string) (n int, seconds float64) {
-	for source, times := range t.times {
-		if !strings.HasPrefix(source, prefix) {
-			continue
-		}
-		for i, at := range times {
-			if at >= t.From && at <= t.To {
-				n++
-				seconds += t.took[source][i]
-			}
-		}
+// Readings are how many readings were taken in the measured phase.
+func (t *Timeline) Readings() int {
+	n := 0
+	for _, times := range t.times {
+		n += sort.SearchFloat64s(times, math.Nextafter(t.To, math.Inf(1))) - sort.SearchFloat64s(times, t.From)
 	}
-	return n, seconds
+	return n
 }
 
 // span finds the reading times between which a source's difference over

@@ -277,3 +277,24 @@ func nowhere(t *testing.T, dir, text string) {
 		t.Error(err)
 	}
 }
+
+// TestLivePerformanceSchemaOff: MariaDB's default. Row-lock waits are known from
+// the status, so that a hot row gets its verdict, and the report says what is
+// not known, and why.
+func TestLivePerformanceSchemaOff(t *testing.T) {
+	sandboxtest.EachFlavor(t, testLivePerformanceSchemaOff)
+}
+
+func testLivePerformanceSchemaOff(t *testing.T, flavor sandbox.Flavor) {
+	sb := sandboxtest.Start(t, sandbox.Options{Flavor: flavor, Variables: map[string]string{"performance-schema": "OFF"}})
+	p := runLive(t, t.TempDir(), append(hotRow(100), "--allow-load", "--mysql-dsn", sb.MySQL().Config().FormatDSN())...)
+	if p.Verdict.Layer != "row_lock" || p.Verdict.Cause != "hot_row" {
+		t.Errorf("verdict %s/%s: %s", p.Verdict.Layer, p.Verdict.Cause, p.Verdict.Summary)
+	}
+	if w := strings.Join(p.Warnings, "\n"); !strings.Contains(w, "performance_schema is off: no statement digests") || !strings.Contains(w, "chokepoint doctor") {
+		t.Errorf("warnings:\n%s", w)
+	}
+	if len(p.Statements) != 0 {
+		t.Errorf("statements of nowhere: %+v", p.Statements)
+	}
+}

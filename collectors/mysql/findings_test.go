@@ -84,7 +84,7 @@ func testLeastPrivilege(t *testing.T, flavor sandbox.Flavor) {
 			t.Errorf("with the rights that were printed: %+v", f)
 		}
 	}
-	for _, src := range append(nobody.Sources(schema, func(mysql.Text) {}), mysql.Ping{Server: nobody}, mysql.Locks{Server: nobody}, mysql.MetadataLocks{Server: nobody}) {
+	for _, src := range append(nobody.Sources(schema, func(mysql.Text) {}), mysql.Ping{Server: nobody}, mysql.Locks{Server: nobody}, mysql.MetadataLocks{Server: nobody}, mysql.Observer{Server: nobody}) {
 		if err := src.Read(t.Context(), &record.Batch{}); err != nil {
 			t.Error(err)
 		}

@@ -77,7 +77,7 @@ func open(t *testing.T, o sandbox.Options) stage {
 	}
 	t.Cleanup(func() { load.Close() })
 	s := stage{load, server, map[string]string{}, map[string]collectors.Source{}}
-	for _, src := range append(server.Sources(schema, func(x mysql.Text) { s.texts[x.Digest] = x.Text }), mysql.Ping{Server: server}, mysql.Locks{Server: server}, mysql.MetadataLocks{Server: server}) {
+	for _, src := range append(server.Sources(schema, func(x mysql.Text) { s.texts[x.Digest] = x.Text }), mysql.Ping{Server: server}, mysql.Locks{Server: server}, mysql.MetadataLocks{Server: server}, mysql.Observer{Server: server}) {
 		s.all[src.Name()] = src
 	}
 	s.exec(t, "CREATE TABLE stock (id INT PRIMARY KEY, quantity INT NOT NULL)")

@@ -81,6 +81,7 @@ const observerConns = 6
 func Connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	own := cfg.Clone()
 	own.DBName = ""
+	own.ConnectionAttributes = "program_name:" + observerProgram
 	own.InterpolateParams = true
 	// Ages of transactions are the differences of NOW() and times of the system.
 	own.Params = maps.Clone(own.Params)

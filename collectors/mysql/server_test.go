@@ -42,7 +42,7 @@ func TestVersionRoundTrip(t *testing.T) {
 func TestDescriptions(t *testing.T) {
 	server := &mysql.Server{}
 	seen := map[string]bool{}
-	for _, s := range append(server.Sources("x", nil), mysql.Ping{Server: server}, mysql.Locks{Server: server}, mysql.MetadataLocks{Server: server}) {
+	for _, s := range append(server.Sources("x", nil), mysql.Ping{Server: server}, mysql.Locks{Server: server}, mysql.MetadataLocks{Server: server}, mysql.Observer{Server: server}) {
 		if !strings.HasPrefix(s.Name(), "mysql.") {
 			t.Errorf("source %q", s.Name())
 		}
@@ -92,6 +92,7 @@ func testOneServer(t *testing.T, flavor sandbox.Flavor) {
 		{"threads", threads},
 		{"variables", variables},
 		{"ping", ping},
+		{"observer", observer},
 		{"deadlock", deadlock},
 		{"lock timeout", lockTimeout},
 		{"metadata lock", metadataLock},
@@ -366,6 +367,21 @@ func metadataLock(t *testing.T, s stage) {
 		t.Errorf("MySQL: digest's lock %v s, metadata waits %v s; want under 0.05 and 0.3", lock, waited)
 	case s.server.Flavor == mysql.MariaDB && lock < 0.29:
 		t.Errorf("MariaDB: digest's lock %v s, want 0.3", lock)
+	}
+}
+
+// observer: seven readings of the status are seven statements of the observer,
+// and the reading of that itself is one more; the load's are none.
+func observer(t *testing.T, s stage) {
+	before := s.read(t, mysql.ObserverSource)
+	for range 7 {
+		s.read(t, mysql.StatusSource)
+		s.exec(t, "SELECT 1")
+	}
+	after := s.read(t, mysql.ObserverSource)
+	n, seconds := after[mysql.ObserverCount]-before[mysql.ObserverCount], after[mysql.ObserverTimer]-before[mysql.ObserverTimer]
+	if n < 7 || n > 9 || seconds <= 0 || seconds > 5 {
+		t.Errorf("%v statements of %v s, want 8", n, seconds)
 	}
 }
 

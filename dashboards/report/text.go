@@ -391,11 +391,17 @@ func (t *text) observer(r *analysis.Result) {
 		return
 	}
 	t.heading("WHAT WATCHING COST")
-	cpu := ""
+	parts := []string{fmt.Sprintf("%d readings, %d faults", o.Polls, o.Faults)}
 	if o.CPUS.Known() {
-		cpu = fmt.Sprintf("CPU %s, %s of that of the load and its servers; ", seconds(o.CPUS), percent(o.CPUShare))
+		parts = append(parts, fmt.Sprintf("CPU %s, %s of that of the load and its servers", seconds(o.CPUS), percent(o.CPUShare)))
 	}
-	t.wrap("  ", "    ", fmt.Sprintf("%s%d readings, of the database %s and of Redis %s; %d faults", cpu, o.Polls, seconds(o.StatementsS), seconds(o.RedisS), o.Faults))
+	if o.StatementsS.Known() {
+		parts = append(parts, "statements of "+seconds(o.StatementsS)+" in the database server")
+	}
+	if o.RedisS.Known() {
+		parts = append(parts, "commands of "+seconds(o.RedisS)+" in Redis")
+	}
+	t.wrap("  ", "    ", strings.Join(parts, "; "))
 }
 
 func (t *text) host(r *analysis.Result) {

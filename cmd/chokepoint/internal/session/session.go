@@ -358,9 +358,17 @@ func (s *session) readOperations() time.Duration {
 }
 
 func (s *session) readAll(ctx context.Context) {
-	for _, src := range s.sources {
+	for _, src := range slices.Concat(s.sources, s.endSources()) {
 		s.readOne(ctx, src)
 	}
+}
+
+// endSources are read at both ends of the measured phase only.
+func (s *session) endSources() []collectors.Source {
+	if s.plan.Unobserved {
+		return nil
+	}
+	return []collectors.Source{mysql.Observer{Server: s.server}}
 }
 
 // readOne takes a reading of bounded length.
@@ -527,7 +535,7 @@ func (s *session) completeRun(ctx context.Context, findings []collectors.Finding
 		r.Servers = append(r.Servers, srv)
 		r.Servers = append(r.Servers, s.describeRedis()...)
 		r.Metrics = slices.Concat(operations.Source{}.Metrics(), mysql.Ping{}.Metrics())
-		for _, src := range slices.Concat(s.sources, s.lockSources()) {
+		for _, src := range slices.Concat(s.sources, s.lockSources(), s.endSources()) {
 			r.Metrics = append(r.Metrics, src.Metrics()...)
 		}
 	})

@@ -212,6 +212,7 @@ func (s *session) run(ctx context.Context) error {
 	stop()
 	waitSlow()
 	s.readAll(rest)
+	s.readEnds(rest)
 	stopProfiling() // its last profiles cost time, which is not the load's
 	s.clock(rest)
 	if err := s.audit(rest); err != nil { // a server that has gone is no fault of the run
@@ -313,6 +314,7 @@ func (s *session) warmUp(ctx context.Context) {
 // operations again; the others follow when polling has stopped. In between
 // nothing runs at the readings, so that client and server can be compared.
 func (s *session) measure(ctx, polling context.Context) {
+	s.readEnds(polling)
 	s.readAll(polling)
 	s.phase(record.PhaseMeasure, s.readOperations())
 
@@ -358,12 +360,19 @@ func (s *session) readOperations() time.Duration {
 }
 
 func (s *session) readAll(ctx context.Context) {
-	for _, src := range slices.Concat(s.sources, s.endSources()) {
+	for _, src := range s.sources {
 		s.readOne(ctx, src)
 	}
 }
 
-// endSources are read at both ends of the measured phase only.
+// readEnds reads what is read at both ends of the measured phase only, outside
+// all other readings: their differences must not hold what these cost.
+func (s *session) readEnds(ctx context.Context) {
+	for _, src := range s.endSources() {
+		s.readOne(ctx, src)
+	}
+}
+
 func (s *session) endSources() []collectors.Source {
 	if s.plan.Unobserved {
 		return nil
@@ -394,6 +403,9 @@ func (s *session) clock(ctx context.Context) {
 
 // audit compares the books: what was sold against what is gone.
 func (s *session) audit(ctx context.Context) error {
+	if !s.work.Sells() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	got, err := s.work.Audit(ctx)

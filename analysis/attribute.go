@@ -58,7 +58,7 @@ func Attribute(r *record.Reader) (*Result, error) {
 }
 
 func newWorld(run record.Run, t *timeline.Timeline) *world {
-	w := &world{run: run, t: t, length: t.To - t.From, steps: t.Slices()}
+	w := &world{run: run, t: t, length: t.To - t.From, steps: t.Slices(), rowCauses: map[string]waits.Cause{}}
 	w.cells = clientCells(t, w.steps)
 	var server record.Server
 	for _, s := range run.Servers {
@@ -281,7 +281,7 @@ func (w *world) describeRun() Run {
 		Command: command(r.Workload, "", ""),
 	}
 	for _, s := range r.Servers {
-		out.Servers = append(out.Servers, Server{s.Kind, s.Flavor, s.Version})
+		out.Servers = append(out.Servers, Server{s.Kind, s.Flavor, s.Version, s.Sandbox})
 	}
 	return out
 }

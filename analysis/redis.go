@@ -157,7 +157,7 @@ func (c lockCounts) cause() waits.Cause {
 	switch {
 	case c.acquired > 0 && c.expired > leaseShare*c.acquired:
 		return lockLease
-	case c.idleRatio() > idleShare && c.attempts > attemptsEach*c.acquired:
+	case c.idleRatio() > idleShare:
 		return lockBackoff
 	}
 	return redisLock

@@ -64,8 +64,11 @@ const reliefSpread = 0.2
 // changes are those worth a prediction: the pool, since everybody tries it
 // first, and what the verdict names.
 func (w *world) changes(v variant, verdict Verdict) []change {
-	if verdict.Cause == conflictRetry {
+	switch verdict.Cause {
+	case conflictRetry:
 		return nil // what an attempt needs changes with how many there are: no bound holds
+	case metadataLock, namedLock:
+		return nil // whoever has the lock sets the throughput, and no bound tells how
 	}
 	var out []change
 	for _, r := range w.run.Workload.Resources {
@@ -83,7 +86,9 @@ func (w *world) changes(v variant, verdict Verdict) []change {
 		if verdict.Cause == longTransaction {
 			out = append(out, change{text: withoutOthers, target: longTransaction, alone: true})
 		}
-		out = append(out, rowChanges(v, verdict)...)
+		if verdict.Cause != gapLock && verdict.Cause != deadlocks { // there the order or the range of the locks is what to change
+			out = append(out, rowChanges(v, verdict)...)
+		}
 	}
 	if strings.HasPrefix(verdict.Resource, "applock:") {
 		out = append(out, change{text: "half the time the lock is held", target: verdict.Cause, factor: halfHeld(func(r string) bool { return r == verdict.Resource })})

@@ -76,6 +76,7 @@ type Server struct {
 	Kind    string `json:"kind"`
 	Flavor  string `json:"flavor"`
 	Version string `json:"version"`
+	Sandbox bool   `json:"sandbox"` // a private one
 }
 
 // Load is what was asked of the service, and what it did.

@@ -104,8 +104,40 @@ func (w *world) summary(v variant, res *Result) string {
 		return fmt.Sprintf("%s (%s): nothing queues, but %s of the operations' time goes there.", layerWords(d.Layer), d.Cause.Cause, percent(d.Share))
 	default:
 		return fmt.Sprintf("%s: %s of all waiting (%s) ends on %s.%s%s%s", layerWords(d.Layer), percent(d.Share), percents(d.ShareInterval),
-			causeWords(d.Cause, d.Resource), holders(d), symptomWords(res), reliefWords(res))
+			causeWords(d.Cause, d.Resource), holders(d), symptomWords(res), w.adviceWords(res)+reliefWords(res))
 	}
+}
+
+// adviceWords say what no figure can: who has a lock that he should not have, or
+// what about the locks is wrong.
+func (w *world) adviceWords(res *Result) string {
+	switch d := res.Verdict; d.Cause {
+	case deadlocks:
+		return fmt.Sprintf(" Operations take these locks in different orders: %.0f deadlocks for %.0f successes. What helps is one order for all.", max(w.counted("deadlocks"), w.outcome("deadlock")), w.ok)
+	case gapLock:
+		return " They are locks on gaps between rows, which range scans for update take and inserts wait for. What helps is a narrower range, an index that fits it, or READ COMMITTED."
+	case longTransaction, metadataLock, namedLock:
+		for _, b := range res.Locks.Blockers {
+			if b.Resource == d.Resource {
+				return fmt.Sprintf(" Thread %d, %s, has it: %s. What helps is to end that.", b.Thread, whose(b), statementOf(b))
+			}
+		}
+	}
+	return ""
+}
+
+func whose(b Blocker) string {
+	if b.Foreign {
+		return "not of this load"
+	}
+	return "of this load"
+}
+
+func statementOf(b Blocker) string {
+	if b.Query == "" {
+		return "with no statement at the moment"
+	}
+	return beginning(b.Query)
 }
 
 func leaning(res *Result) string {

@@ -69,9 +69,6 @@ const (
 	// between attempts.
 	leaseShare = 0.01
 	idleShare  = 0.50
-	// attemptsEach: where fewer are needed nobody polls, and what looks like an
-	// idle lock is the round trip of asking for it.
-	attemptsEach = 1.5
 
 	// windowSlices: fewer slices with one leader are no window.
 	windowSlices = 3

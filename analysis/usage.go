@@ -91,8 +91,11 @@ type world struct {
 	appLocks lockCounts
 	profiles profiles
 	cpu      string // the resource that processors are, cpu:<process>
-	ok       float64
-	ended    float64
+	// rowCauses are the causes of waiting for rows, decided on the point estimate:
+	// bounds tell how much waiting there is, not of what kind.
+	rowCauses map[string]waits.Cause
+	ok        float64
+	ended     float64
 }
 
 // variant is the usage under one choice of what is only known within bounds.
@@ -262,7 +265,10 @@ func (w *world) resource(u *waits.Usage, name string) *waits.Resource {
 		r.Held = w.graph.metadata[name]*w.length - r.Foreign
 	case kind == "row":
 		r.Foreign = w.graph.foreign[name] * w.length
-		r.Cause = w.graph.rowCause(r.Held, name, w.length, w.victims())
+		if _, ok := w.rowCauses[name]; !ok {
+			w.rowCauses[name] = w.graph.rowCause(r.Held, name, w.length, w.victims())
+		}
+		r.Cause = w.rowCauses[name]
 	}
 	return r
 }

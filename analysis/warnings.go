@@ -23,6 +23,11 @@ func (w *world) warnings() []string {
 			out = append(out, fmt.Sprintf("durability is off on the sandbox's %s (innodb_flush_log_at_trx_commit=0): commits here are faster than a real server's", s.Flavor))
 		}
 	}
+	if all := w.machine.busy + w.machine.idle; all > 0 && w.machine.ours > 0 {
+		if others := (w.machine.busy - w.machine.ours) / all; others >= othersCPU {
+			out = append(out, fmt.Sprintf("processes other than the load and its servers took %s of the machine's CPU: throughput and waiting are not those of a machine of their own", percent(Number(others))))
+		}
+	}
 	out = append(out, w.limitWarnings()...)
 	out = append(out, w.digestWarnings()...)
 	out = append(out, w.restartWarnings()...)
@@ -40,6 +45,9 @@ func (w *world) warnings() []string {
 
 // together is within what time events of one kind are told in one line.
 const together = 1.0
+
+// othersCPU is what share of the machine others may take without a word.
+const othersCPU = 0.25
 
 // maxEvents bounds how many lines of events a report has.
 const maxEvents = 50

@@ -94,8 +94,11 @@ func parseExpectation(s string) (expectation, error) {
 		if !ok {
 			continue
 		}
-		switch field {
-		case "layer", "cause", "resource":
+		known, listed := map[string][]string{"layer": analysis.Layers(), "cause": analysis.Causes(), "resource": nil}[field]
+		switch {
+		case listed && known != nil && !slices.Contains(known, value):
+			return expectation{}, usageError("--expect %q: there is no %s %q; there are: %s", s, field, value, strings.Join(known, ", "))
+		case listed:
 			return expectation{s, field, op, value}, nil
 		}
 		return expectation{}, usageError("--expect %q: there is no field %q; there are layer, cause and resource", s, field)

@@ -19,7 +19,7 @@ func testLiveFaults(t *testing.T, flavor sandbox.Flavor) {
 		{"holder-cpu:strong", "row_lock/hot_row", "cpu", nil},
 		{"holder-redis:strong", "row_lock/hot_row", "redis", nil},
 		{"deadlock:strong", "row_lock/deadlock", "", []string{"--keys", "10", "--backoff-base", "5ms"}},
-		{"gap:strong", "row_lock/gap_lock", "", nil},
+		{"gap:strong", "row_lock/gap_lock", "", []string{"--duration", "3s"}}, // eight samples of the lock graph
 		{"long-transaction:strong", "row_lock/long_transaction", "foreign", []string{"--duration", "5s"}},
 		{"metadata:strong", "database/metadata_lock", "foreign", []string{"--keys", "1000", "--duration", "5s"}},
 	} {

@@ -206,6 +206,8 @@ func check(p session.Plan) error {
 		return usageError("run: there is no arrival %q; there are: %s", l.Arrival, strings.Join(workloads.Arrivals(), ", "))
 	case p.Lock.Hold < 0 || p.Lock.Hold > 0 && !lock.Holds(p.Lock.Strategy):
 		return usageError("run: --hold must not be negative, and strategy %s does nothing between reading and writing", p.Lock.Strategy)
+	case p.Lock.Hold >= l.Timeout:
+		return usageError("run: --hold must be shorter than --timeout, or no operation could succeed")
 	case p.Lock.Lease < time.Millisecond:
 		return usageError("run: --lease must be at least 1ms")
 	case p.Lock.MaxRetries < 0:

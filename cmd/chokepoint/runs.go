@@ -82,9 +82,9 @@ func words(args []string) (words, rest []string) {
 func listRuns(w world, root *os.Root) error {
 	runs, errs := record.List(root)
 	tw := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "ID\tSTATUS\tWORKLOAD\tSTRATEGY\tSTARTED\tSIZE\tSERVERS")
+	fmt.Fprintln(tw, "ID\tSTATUS\tWORKLOAD\tSTRATEGY\tSIZE\tSERVERS")
 	for _, r := range runs {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Status(), r.Workload.Name, r.Workload.Strategy, r.Started.Format(time.DateTime), sizeOf(root, r.ID), serverNames(r))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Status(), r.Workload.Name, r.Workload.Strategy, sizeOf(root, r.ID), serverNames(r))
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -178,7 +178,10 @@ func peer(socket string) int {
 func startSandbox(ctx context.Context, w world, log *slog.Logger, o sandbox.Options) (*sandbox.Sandbox, func(), error) {
 	fmt.Fprintln(w.stderr, "starting private servers ...")
 	sb, err := sandbox.Start(ctx, o)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, nil, errors.New("interrupted before the servers were ready")
+	case err != nil:
 		return nil, nil, err
 	}
 	for _, warning := range sb.Warnings() {

@@ -263,8 +263,12 @@ func (t *text) locks(r *analysis.Result) {
 	}
 	t.heading("LOCKS")
 	for _, h := range l.HotRows {
-		t.wrap("  ", "    ", fmt.Sprintf("hot row %s of %s: %s waiting on average (at most %s in a slice), held %s to %s of the time",
-			h.Key, h.Table, number(h.WaitersMean), number(h.WaitersMax), percent(h.Utilisation[0]), percent(h.Utilisation[1])))
+		index := ""
+		if h.Index != "" {
+			index = ", index " + h.Index
+		}
+		t.wrap("  ", "    ", fmt.Sprintf("hot row %s of %s%s: %s waiting on average (at most %s in a slice), held %s to %s of the time",
+			h.Key, h.Table, index, number(h.WaitersMean), number(h.WaitersMax), percent(h.Utilisation[0]), percent(h.Utilisation[1])))
 	}
 	for _, m := range l.Metadata {
 		t.wrap("  ", "    ", fmt.Sprintf("%s: %s waiting on average", analysis.ResourceWords(m.Resource), number(m.WaitersMean)))
@@ -373,7 +377,7 @@ func (t *text) profiles(r *analysis.Result) {
 	if p == nil {
 		return
 	}
-	t.heading(fmt.Sprintf("CPU PROFILE OF THE LOAD (%s; `chokepoint profile --run-id %s` shows more)", seconds(p.CPUS), r.Run.ID))
+	t.heading(fmt.Sprintf("CPU PROFILE OF THE LOAD (%s; `chokepoint profile` shows more)", seconds(p.CPUS)))
 	var parts []string
 	for _, s := range p.ByStage {
 		parts = append(parts, fmt.Sprintf("%s %s", s.Stage, seconds(s.CPUS)))
@@ -391,7 +395,7 @@ func (t *text) observer(r *analysis.Result) {
 		return
 	}
 	t.heading("WHAT WATCHING COST")
-	parts := []string{fmt.Sprintf("%d readings, %d faults", o.Polls, o.Faults)}
+	parts := []string{fmt.Sprintf("%d readings, %d faults of the recording", o.Polls, o.Faults)}
 	if o.CPUS.Known() {
 		parts = append(parts, fmt.Sprintf("CPU %s, %s of that of the load and its servers", seconds(o.CPUS), percent(o.CPUShare)))
 	}
@@ -470,6 +474,17 @@ func (t *text) warnings(r *analysis.Result) {
 }
 
 // next names the command to try next: the change that promises most.
+// elsewhere reminds of a server that the command does not name: DSNs are not
+// recorded.
+func elsewhere(r *analysis.Result) string {
+	for _, s := range r.Run.Servers {
+		if s.Kind == "mysql" && !s.Sandbox {
+			return " (with the DSN as before)"
+		}
+	}
+	return ""
+}
+
 func (t *text) next(r *analysis.Result) {
 	best := -1
 	for i, x := range r.Relief {
@@ -480,6 +495,6 @@ func (t *text) next(r *analysis.Result) {
 	if best < 0 {
 		return
 	}
-	t.heading("TRY NEXT")
+	t.heading("TRY NEXT" + elsewhere(r))
 	t.printf("  %s\n", r.Relief[best].Command)
 }

@@ -92,14 +92,15 @@ type step func(ctx context.Context, op *workloads.Op) error
 
 // intruder does something to the server on a connection that is not the load's,
 // until ctx ends.
-type intruder func(ctx context.Context, db *sql.DB) error
+type intruder func(ctx context.Context, db *sql.DB, table string) error
 
 // Intrude runs the strangers of the faults until ctx ends, on connections of a
-// pool that must not bear the load's name. It returns when all have ended.
-func (w *Workload) Intrude(ctx context.Context, db *sql.DB) error {
+// pool that must bear neither the load's name nor its schema, so that their
+// statements do not stand among the load's. It returns when all have ended.
+func (w *Workload) Intrude(ctx context.Context, db *sql.DB, schema string) error {
 	errs := make(chan error, len(w.intruders))
 	for _, in := range w.intruders {
-		go func() { errs <- in(ctx, db) }()
+		go func() { errs <- in(ctx, db, schema+"."+Table) }()
 	}
 	var first error
 	for range w.intruders {

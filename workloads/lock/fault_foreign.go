@@ -14,8 +14,8 @@ import (
 // stranger: row_lock/long_transaction, holder foreign.
 func longTransaction(w *Workload, f Fault) {
 	hold, pause := of(f, "1", "3"), of(f, 2*time.Second, time.Second)
-	w.intruders = append(w.intruders, func(ctx context.Context, db *sql.DB) error {
-		return repeat(ctx, db, pause, "BEGIN", "UPDATE "+Table+" SET quantity = quantity WHERE id = 1", "DO SLEEP("+hold+")", "ROLLBACK")
+	w.intruders = append(w.intruders, func(ctx context.Context, db *sql.DB, table string) error {
+		return repeat(ctx, db, pause, "BEGIN", "UPDATE "+table+" SET quantity = quantity WHERE id = 1", "DO SLEEP("+hold+")", "ROLLBACK")
 	})
 }
 
@@ -25,7 +25,7 @@ func longTransaction(w *Workload, f Fault) {
 // database/metadata_lock.
 func metadataLock(w *Workload, f Fault) {
 	hold := of(f, "0.5", "2")
-	w.intruders = append(w.intruders, func(ctx context.Context, db *sql.DB) error {
-		return repeat(ctx, db, 500*time.Millisecond, "LOCK TABLES "+Table+" WRITE", "DO SLEEP("+hold+")", "UNLOCK TABLES")
+	w.intruders = append(w.intruders, func(ctx context.Context, db *sql.DB, table string) error {
+		return repeat(ctx, db, 500*time.Millisecond, "LOCK TABLES "+table+" WRITE", "DO SLEEP("+hold+")", "UNLOCK TABLES")
 	})
 }

@@ -8,17 +8,25 @@ import (
 )
 
 // gap mixes inserts behind the last row with scans of that range FOR UPDATE,
-// which lock the gap for 1 ms, or 5: one operation in twenty scans, or in five.
+// which lock the gap for 2 ms, or 8: one operation in forty scans, or in eight,
+// and never two at a time.
 //
 // An insert into a locked gap waits, though no row is there; spreading the load
 // over more rows does not help, another isolation level or index does:
 // row_lock/gap_lock.
 func gap(w *Workload, f Fault) {
-	hold, every := of(f, 0.001, 0.005), of(f, 20, 5)
+	hold, every := of(f, 0.002, 0.008), of(f, 40, 8)
+	scanning := make(chan struct{}, 1)
 	last := w.o.Keys
+	w.sellsNothing = true
 	w.buy = func(ctx context.Context, w *Workload, op *workloads.Op, _ int, rnd *rand.Rand) workloads.Outcome {
 		if rnd.IntN(every) == 0 {
-			return w.scan(ctx, op, last, hold)
+			select {
+			case scanning <- struct{}{}:
+				defer func() { <-scanning }()
+				return w.scan(ctx, op, last, hold)
+			default: // another one is at it
+			}
 		}
 		// Far apart, so that no two inserts meet but by chance.
 		return w.insert(ctx, op, int64(last)+1+rnd.Int64N(1<<50))

@@ -90,8 +90,9 @@ type Workload struct {
 	o     Options
 	buy   strategy
 	// What the faults add: to each operation that holds its row, and beside it.
-	steps     []step
-	intruders []intruder
+	steps        []step
+	intruders    []intruder
+	sellsNothing bool
 }
 
 // New makes the workload on a pool whose connections are in the schema to work
@@ -233,6 +234,10 @@ func (w *Workload) Audit(ctx context.Context) (Books, error) {
 	}
 	return Books{Left: left.Int64, Oversold: oversold.Int64}, nil
 }
+
+// Sells tells whether a successful operation takes a unit: if not, there are no
+// books to compare.
+func (w *Workload) Sells() bool { return !w.sellsNothing }
 
 // Initial is the number of units that Setup puts into all rows together.
 func (w *Workload) Initial() int64 { return int64(w.o.Keys) * w.o.Stock }

@@ -26,7 +26,7 @@ func (s *session) intrude(ctx context.Context) (leave func()) {
 		return func() {}
 	}
 	cfg := s.env.MySQL.Config.Clone()
-	cfg.DBName = Schema
+	cfg.DBName = ""
 	cfg.Logger = &driver.NopLogger{}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *session) intrude(ctx context.Context) (leave func()) {
 	db := sql.OpenDB(connector)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- s.work.Intrude(ctx, db) }()
+	go func() { done <- s.work.Intrude(ctx, db, Schema) }()
 	return func() {
 		cancel()
 		if err := <-done; err != nil {

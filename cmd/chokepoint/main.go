@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
@@ -47,6 +48,7 @@ func commands() []command {
 		{"analyze", "--run-id ID", "explain the record of a run", analyzeCommand},
 		{"profile", "--run-id ID", "show the functions of a run's profiles, or how another's differ", profileCommand},
 		{"runs", "list|show|verify|...", "list, show, check, pack and remove records", runsCommand},
+		{"selftest", "", "inject known faults, and score what the analysis makes of them", selftestCommand},
 		{"doctor", "", "what can be observed here, what is missing, and the GRANTs to mend it", doctorCommand},
 		{"clean", "", "remove from a server what runs have left there", cleanCommand},
 		{"sandbox", "", "start private servers, print their addresses, end on Ctrl-C", sandboxCommand},
@@ -165,7 +167,17 @@ func parse(fs *flag.FlagSet, args []string) error {
 	case err != nil:
 		return usageError("%s: %v (`chokepoint %s -h` lists the flags)", fs.Name(), err, fs.Name())
 	case fs.NArg() > 0:
-		return usageError("%s: what is %q? Flags begin with --", fs.Name(), fs.Arg(0))
+		return usageError("%s: what is %q? Flags begin with --%s", fs.Name(), fs.Arg(0), swallowed(fs))
 	}
 	return nil
+}
+
+// swallowed tells of a flag that took the next flag for its value.
+func swallowed(fs *flag.FlagSet) (hint string) {
+	fs.Visit(func(f *flag.Flag) {
+		if strings.HasPrefix(f.Value.String(), "--") {
+			hint = fmt.Sprintf(", and --%s wants a value", f.Name)
+		}
+	})
+	return hint
 }
